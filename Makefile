@@ -1,0 +1,45 @@
+# Each target makes its own virtual environment; nothing is needed but Python 3.11+, gcc and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: test lint unit demo up test-peers bench soak seeds clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $(READY)
+
+test: lint unit
+
+lint: $(READY)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/file_length.py
+
+unit: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not peers and not seeds and not soak"
+
+test-peers: $(READY)
+	$(BIN)/python -m pytest -m peers -rs
+
+seeds: $(READY)
+	$(BIN)/python -m pytest -m seeds -n 2 --timeout 3600
+
+soak: $(READY)
+	$(BIN)/python -m pytest -m soak --timeout 1800
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+demo: $(READY)
+	$(BIN)/swarmgate sim p2-flood
+
+up: $(READY)
+	$(BIN)/swarmgate up
+
+clean:
+	rm -rf $(VENV) dist build

@@ -1,0 +1,1 @@
+"""What decides: rules without clock, random, input or output."""

@@ -1,0 +1,1 @@
+"""The data plane: model routes, identity, answers, relay."""

@@ -1,0 +1,1 @@
+"""Stand-ins with hidden limits, witnesses, workloads, simulation on virtual time."""

@@ -1,0 +1,1 @@
+"""Dialect tables; no input or output."""

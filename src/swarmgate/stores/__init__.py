@@ -1,0 +1,1 @@
+"""Where budgets live; the stores do not know each other."""

@@ -1,0 +1,1 @@
+"""Budgets shared by many processes, in Valkey or Redis."""

@@ -1,0 +1,1 @@
+"""Shipped test tools: manual clock, conformance kit, in-memory gate."""
