@@ -1,0 +1,123 @@
+"""
+The store's live records: one book of budget cells and lines, changed by the kernel only.
+
+A cell keeps the products of its limits beside its state, since one admission reads eight of them in four
+microseconds. All amounts are integers; `level` is scaled (units x window), `pending` and leases are in units.
+"""
+
+from typing import NamedTuple
+
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.line import CLASS_STEP, Line
+
+UNKNOWN_SEQUENCE = CLASS_STEP - 1
+
+
+# What an alternative takes from one budget: (budget, cost, reserve): `cost` at once, `reserve` until it is settled.
+# A plain tuple, since unpacking a named one costs 0.1 us and an admission unpacks sixteen. A budget of kind LEASES
+# takes reserves only, and no budget stands twice in one alternative.
+Demand = tuple[str, int, int]
+
+
+class Take(NamedTuple):
+    """
+    One admission: alternatives in order of preference, each all or nothing.
+
+    `rank` is the class (0 = P0), `score` the place in line (`first_score(rank)` before it has one), `standing` the
+    lines where the ticket stands. With `waits` a denial keeps a place until `expires_after_ms` behind its due time.
+    """
+
+    ticket: str
+    lease: str
+    rank: int
+    score: int
+    alternatives: tuple[tuple[Demand, ...], ...]
+    lease_ms: int
+    standing: tuple[str, ...] = ()
+    waits: bool = True
+    expires_after_ms: int = 5_000
+
+
+class Usage(NamedTuple):
+    """What a settlement says of one budget: what was still `reserved` there and what was `used` of it."""
+
+    budget: str
+    reserved: int
+    used: int
+
+
+def first_score(rank: int) -> int:
+    """The score of a caller that has no place yet: behind everybody of its class."""
+    return rank * CLASS_STEP + UNKNOWN_SEQUENCE
+
+
+class Lease:
+    """Units held until `expires_ms`; `firm` = it ends exactly then (a hold), otherwise it may end earlier."""
+
+    __slots__ = ("amount", "expires_ms", "firm")
+
+    def __init__(self, amount: int, expires_ms: int) -> None:
+        self.amount = amount
+        self.expires_ms = expires_ms
+        self.firm = False
+
+
+class BudgetCell:
+    """State of one budget; `due_ms` is the next instant at which something expires."""
+
+    __slots__ = (
+        "at_ms",
+        "caps",
+        "drain",
+        "due_ms",
+        "leases",
+        "level",
+        "limits",
+        "line",
+        "name",
+        "order",
+        "pending",
+        "scale",
+        "slices",
+    )
+
+    def __init__(self, name: str, limits: Limits, line: Line, at_ms: int) -> None:
+        self.name = name
+        self.line = line
+        self.order = line.order  # the same list, one look-up nearer
+        self.level = 0
+        self.pending = 0
+        self.leases: dict[str, Lease] = {}
+        self.slices: dict[int, int] | None = {} if limits.kind is BudgetKind.COUNTER else None
+        self.at_ms = at_ms
+        self.due_ms = EXACT
+        self.apply(limits)
+
+    def apply(self, limits: Limits) -> None:
+        """Take the products of `limits`."""
+        self.limits = limits
+        self.scale = limits.scale
+        self.drain = limits.drain
+        self.caps = limits.caps
+
+
+class Book:
+    """All budgets and lines of one store, its clock and its birth (`birth_ms`: nothing before it is remembered)."""
+
+    __slots__ = ("birth_ms", "cells", "clock_steps", "lines", "now_ms", "offset_ms", "sequence")
+
+    def __init__(self, birth_ms: int = 0) -> None:
+        self.birth_ms = birth_ms
+        self.now_ms = birth_ms
+        self.offset_ms = 0
+        self.clock_steps = 0
+        self.sequence = 0
+        self.cells: dict[str, BudgetCell] = {}
+        self.lines: dict[str, Line] = {}
+
+    def line(self, name: str) -> Line:
+        """The line of that name, made on first use."""
+        line = self.lines.get(name)
+        if line is None:
+            line = self.lines[name] = Line(name)
+        return line

@@ -1,0 +1,158 @@
+"""
+Why not now, and when: the answer of the kernel when no alternative fits (design 2: P3, P6; design 4: Line).
+
+Every blocking budget is named. When every blocker is time, `not_before_ms` is a promise; the ticket keeps its place
+in the lines that blocked it, and asks again at `due_ms`.
+"""
+
+from typing import NamedTuple
+
+from swarmgate.core.answers import Blocker, BlockKind, Denied
+from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
+from swarmgate.core.limits import EXACT, BudgetKind
+from swarmgate.core.line import CLASS_STEP, Need, earliest, holds_back, join
+from swarmgate.core.passage import touch
+
+ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
+ASK_AGAIN_AT_MOST_MS = 5_000  # ... or this often when many stand before it
+
+
+class _Case(NamedTuple):
+    """One alternative that does not fit: when it is ready by itself, and when it is certain."""
+
+    chosen: int
+    kind: BlockKind
+    ready_ms: int
+    certain_ms: int
+    blockers: tuple[Blocker, ...]
+
+
+def deny(book: Book, request: Take, now_ms: int) -> Denied:
+    """The denial of the alternative that will fit first; joins the lines that block it if the caller waits."""
+    cases = [_examine(book, request, index, now_ms) for index in range(len(request.alternatives))]
+    case = min(cases, key=lambda one: (one.kind is BlockKind.NEVER, one.ready_ms, one.kind, one.chosen))
+    score = request.score
+    lines = request.standing
+    position, depth = _place(book, case, score)
+    due_ms = _due(case, position, now_ms)
+    if request.waits and case.kind is not BlockKind.NEVER:
+        if score == first_score(request.rank):
+            book.sequence = max(book.sequence + 1, now_ms * 1_000)
+            score = request.rank * CLASS_STEP + book.sequence
+        lines = _stand(book, request, case, score, due_ms)
+    return Denied(
+        now_ms,
+        case.kind,
+        case.ready_ms,
+        case.certain_ms,
+        due_ms,
+        case.chosen,
+        case.blockers,
+        score,
+        lines,
+        position,
+        depth,
+    )
+
+
+def _examine(book: Book, request: Take, index: int, now_ms: int) -> _Case:
+    kind = BlockKind.TIME
+    ready_ms = certain_ms = now_ms
+    blockers = []
+    for demand in request.alternatives[index]:
+        blocker = _blocker(book.cells[demand[0]], request, demand, now_ms)
+        if blocker is not None:
+            blockers.append(blocker)
+            kind = max(kind, blocker.kind)
+            ready_ms = max(ready_ms, blocker.at_ms)
+            certain_ms = max(certain_ms, blocker.certain_ms)
+    return _Case(index, kind, ready_ms, certain_ms, tuple(blockers))
+
+
+def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Blocker | None:
+    touch(cell, now_ms)
+    rank = request.rank
+    need = demand[1:]
+    at_ms = earliest(cell, rank, need, now_ms)
+    if sum(need) * cell.scale > cell.caps[rank]:
+        kind, at_ms, certain_ms = BlockKind.NEVER, EXACT, EXACT
+    elif at_ms is None:
+        kind, at_ms, certain_ms = (
+            BlockKind.EVENT,
+            _possible(cell, rank, need, now_ms),
+            _certain(cell, rank, need, now_ms),
+        )
+    elif at_ms > now_ms:
+        kind, certain_ms = BlockKind.TIME, at_ms
+    elif holds_back(cell, rank, request.score, need, now_ms) is not None:
+        kind, at_ms = BlockKind.LINE, _after_line(cell, rank, request.score, need, now_ms)
+        certain_ms = at_ms
+    else:
+        return None
+    remaining = max(0, (cell.caps[rank] - cell.level) // cell.scale - cell.pending)
+    limits = cell.limits
+    return Blocker(
+        cell.name, kind, at_ms, certain_ms, remaining, limits.quota or limits.burst, limits.window_ms, limits.revision
+    )
+
+
+def _possible(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
+    """The earliest instant if every reservation ended at once and unused."""
+    missing = cell.level + sum(need) * cell.scale - cell.caps[rank]
+    return now_ms + -(-missing // cell.drain) if missing > 0 and cell.drain else now_ms
+
+
+def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
+    """The instant by which there is room even if every reservation is used whole and nothing new is taken."""
+    ends_ms = max((held.expires_ms for held in cell.leases.values()), default=now_ms)
+    if cell.limits.kind is BudgetKind.LEASES:
+        return ends_ms
+    if cell.limits.kind is BudgetKind.COUNTER:
+        return cell.limits.forgotten_at_ms(cell.limits.slice_at(ends_ms))
+    if not cell.drain:
+        return EXACT
+    level = max(0, cell.level - cell.drain * (ends_ms - now_ms)) + cell.pending * cell.scale
+    missing = level + sum(need) * cell.scale - cell.caps[rank]
+    return ends_ms + max(0, -(-missing // cell.drain))
+
+
+def _after_line(cell: BudgetCell, rank: int, score: int, need: Need, now_ms: int) -> int:
+    """A guess when this caller's turn comes: as if everybody before it needed as much."""
+    if not cell.drain:
+        return now_ms
+    ahead = cell.pending + cell.line.position(score) * sum(need)
+    missing = cell.level + (ahead + sum(need)) * cell.scale - cell.caps[rank]
+    return now_ms + max(0, -(-missing // cell.drain))
+
+
+def _due(case: _Case, position: int, now_ms: int) -> int:
+    if case.kind is BlockKind.TIME or case.kind is BlockKind.NEVER:
+        return case.ready_ms
+    soon_ms = now_ms + min(ASK_AGAIN_MS * (1 + position // 4), ASK_AGAIN_AT_MOST_MS)
+    return max(soon_ms, min(case.ready_ms, now_ms + ASK_AGAIN_AT_MOST_MS))
+
+
+def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:
+    waits_for_event = case.kind is BlockKind.EVENT
+    lines = dict.fromkeys(request.standing)
+    demands = {name: (cost, reserve) for name, cost, reserve in request.alternatives[case.chosen]}
+    for blocker in case.blockers:
+        cell = book.cells[blocker.budget]
+        entry = join(cell.line, request.ticket, score)
+        entry.at = cell.name
+        entry.need = demands[blocker.budget]
+        lines[cell.line.name] = None
+    for name in lines:
+        entry = join(book.line(name), request.ticket, score)
+        entry.ready_ms = case.ready_ms
+        entry.due_ms = due_ms
+        entry.expires_ms = due_ms + request.expires_after_ms
+        entry.event = waits_for_event
+    return tuple(lines)
+
+
+def _place(book: Book, case: _Case, score: int) -> tuple[int, int]:
+    """How many stand before the caller, and how many at all, in the fullest line that blocks it."""
+    lines = [book.cells[blocker.budget].line for blocker in case.blockers]
+    line = max(lines, key=lambda one: len(one.order))
+    return line.position(score), len(line.order)

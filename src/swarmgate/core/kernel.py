@@ -1,0 +1,176 @@
+"""
+The only arithmetic that exists twice: take, settle, release, renew, revise (its twin: stores/valkey/kernel.lua).
+
+Here may live what a store must decide by itself, in integers, in one step: time, expiry, draining, lines, the test of
+all budgets, the commit. Choice of keys, compiling of limits, hints and learning are elsewhere. A budget admits iff
+`level + (pending + need) * scale <= cap of the class`; nothing is ever refunded into the level (design 4: Level).
+"""
+
+from swarmgate.core.answers import Denied, Granted, Revised
+from swarmgate.core.book import Book, BudgetCell, Lease, Take, Usage
+from swarmgate.core.denial import deny
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.line import holds_back, leave
+from swarmgate.core.passage import charge, count, end_hold, hold, touch
+
+CLOCK_STEP_MS = 1_000
+COLD = "cold"  # the hold of a store that cannot know who still holds
+
+
+def advance(book: Book, raw_ms: int) -> int:
+    """
+    The instant to decide at: never earlier than the last one.
+
+    A clock that stepped back by more than a second is re-anchored without credit, so that nothing stalls
+    (reliability RB-10, ST-13); a smaller regression simply waits.
+    """
+    now_ms = raw_ms + book.offset_ms
+    if now_ms < book.now_ms:
+        if book.now_ms - now_ms > CLOCK_STEP_MS:
+            book.offset_ms += book.now_ms - now_ms
+            book.clock_steps += 1
+        return book.now_ms
+    book.now_ms = now_ms
+    return now_ms
+
+
+def define(book: Book, name: str, limits: Limits) -> bool:
+    """
+    Give a budget its limits; False if it exists.
+
+    It starts as cold as the store's birth demands: a bucket that may have been forgotten holds what could have been
+    used since, and holds are awaited (design 4: Cold start).
+    """
+    if name in book.cells:
+        return False
+    cell = BudgetCell(name, limits, book.line(limits.line or name), book.now_ms)
+    book.cells[name] = cell
+    since_ms = book.now_ms - book.birth_ms
+    if limits.kind is BudgetKind.LEVEL:
+        cell.level = max(0, limits.burst * limits.scale - limits.drain * since_ms)
+    elif limits.kind is BudgetKind.LEASES and limits.lease_ms > since_ms and limits.burst:
+        hold(cell, COLD, Lease(limits.burst, book.birth_ms + limits.lease_ms))
+        cell.leases[COLD].firm = True
+    return True
+
+
+def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
+    """
+    Take one alternative whole, the first that fits, or change nothing but the caller's place in line.
+
+    Errors: KeyError names a budget that is not defined.
+    """
+    now_ms = advance(book, raw_ms)
+    cells = book.cells
+    rank = request.rank
+    score = request.score
+    for index, demands in enumerate(request.alternatives):
+        for name, cost, reserve in demands:
+            cell = cells[name]
+            if now_ms != cell.at_ms:
+                touch(cell, now_ms)
+            if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank]:
+                break
+            if cell.order and holds_back(cell, rank, score, (cost, reserve), now_ms) is not None:
+                break
+        else:
+            return _commit(book, request, index, now_ms)
+    return deny(book, request, now_ms)
+
+
+def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
+    expires_ms = now_ms + request.lease_ms
+    cells = book.cells
+    for name, cost, reserve in request.alternatives[chosen]:
+        cell = cells[name]
+        if cost:
+            cell.level += cost * cell.scale
+            if cell.slices is not None:
+                count(cell, cost, now_ms)
+        if reserve:
+            cell.pending += reserve
+            cell.leases[request.lease] = Lease(reserve, expires_ms)
+            if expires_ms < cell.due_ms:
+                cell.due_ms = expires_ms
+    if request.standing:
+        for line in request.standing:
+            leave(book.line(line), request.ticket)
+    return Granted(now_ms, chosen, expires_ms)
+
+
+def settle(book: Book, lease: str, usage: tuple[Usage, ...], raw_ms: int, *, last: bool) -> tuple[int, int]:
+    """
+    Move what was used from pending to the level; `last` ends the reservation, otherwise the rest stays reserved.
+
+    Use beyond the reservation is debt. After the lease expired (its reservation was charged) only the excess is added.
+    Returns (now, units of debt). Budgets no longer known are skipped: a lost store forgot the reservation too.
+    """
+    now_ms = advance(book, raw_ms)
+    debt = 0
+    for name, reserved, told in usage:
+        cell = book.cells.get(name)
+        if cell is None:
+            continue
+        touch(cell, now_ms)
+        if cell.limits.kind is BudgetKind.LEASES:
+            end_hold(cell, lease, now_ms)
+            continue
+        used = min(max(0, told), EXACT - 1)
+        held = cell.leases.get(lease)
+        over = max(0, used - (held.amount if held else reserved))
+        debt += over
+        charge(cell, used if held else over, now_ms)
+        if held is not None:
+            freed = held.amount if last else min(held.amount, used)
+            held.amount -= freed
+            cell.pending -= freed
+            if last:
+                del cell.leases[lease]
+    return now_ms, debt
+
+
+def release(book: Book, lease: str, names: tuple[str, ...], raw_ms: int) -> int:
+    """End a reservation of which nothing left: pending shrinks, the level keeps what was taken at once (lost)."""
+    now_ms = advance(book, raw_ms)
+    for name in names:
+        cell = book.cells.get(name)
+        if cell is not None:
+            touch(cell, now_ms)
+            held = cell.leases.get(lease)
+            if held is not None and not held.firm:
+                cell.pending -= cell.leases.pop(lease).amount
+    return now_ms
+
+
+def renew(book: Book, lease: str, names: tuple[str, ...], lease_ms: int, raw_ms: int) -> int:
+    """Keep a living reservation for `lease_ms` more; an expired one stays expired."""
+    now_ms = advance(book, raw_ms)
+    for name in names:
+        cell = book.cells.get(name)
+        if cell is not None:
+            touch(cell, now_ms)
+            held = cell.leases.get(lease)
+            if held is not None and not held.firm:
+                held.expires_ms = now_ms + lease_ms
+    return now_ms
+
+
+def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) -> Revised:
+    """
+    Replace a budget's limits if its revision is still `expected`; what was used stays used.
+
+    The new bound holds from this instant, the old one until it (reliability RB-13). Kind and line cannot change.
+    """
+    now_ms = advance(book, raw_ms)
+    cell = book.cells.get(name)
+    if cell is None or cell.limits.revision != expected:
+        return Revised(now_ms, done=False, revision=cell.limits.revision if cell else 0)
+    same = cell.limits.kind is limits.kind and cell.limits.line == limits.line
+    if not same or (limits.slices, limits.anchor_ms) != (cell.limits.slices, cell.limits.anchor_ms):
+        return Revised(now_ms, done=False, revision=expected)
+    touch(cell, now_ms)
+    if cell.drain or limits.drain:
+        units, rest = divmod(cell.level, cell.scale)
+        cell.level = min(EXACT - 1, units * limits.scale + -(-rest * limits.scale // cell.scale))
+    cell.apply(limits)
+    return Revised(now_ms, done=True, revision=limits.revision)

@@ -1,0 +1,116 @@
+"""
+What a budget is told: frozen limits, checked once when they are defined.
+
+The kernel computes with the products prepared here. Every amount is an integer below 2^53, so that Python and
+Lua's doubles compute the same (design 4: Level).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+EXACT = 2**53
+LONGEST_LEVEL_WINDOW_MS = 94_906_265  # its square is still exact; a revision multiplies two windows
+CLASSES = 3  # P0, P1, P2
+
+
+class BudgetKind(IntEnum):
+    """How a budget forgets what was used."""
+
+    LEVEL = 0  # drains continuously
+    LEASES = 1  # forgets when a hold ends
+    COUNTER = 2  # forgets slice by slice, or at a calendar boundary
+
+
+class BadLimit(ValueError):
+    """A limit that cannot be kept; names the field, the offending value and the rule."""
+
+    def __init__(self, field: str, value: object, reason: str) -> None:
+        super().__init__(f"{field} = {value!r}: {reason}")
+        self.field = field
+        self.value = value
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    One budget's limits: `burst` units at most, of which `floors[class]` stay free for better classes.
+
+    `quota` units drain per `window_ms` (LEVEL). `hold_ms` keeps a slot busy after its release (LEASES).
+    `slices` divides `window_ms` (COUNTER; 1 = one calendar window that starts at `anchor_ms`).
+    `lease_ms` is the longest hold a lost store may have forgotten. `line` is shared by interchangeable budgets;
+    empty = a line of its own. Errors: `BadLimit`.
+    """
+
+    kind: BudgetKind
+    burst: int
+    quota: int = 0
+    window_ms: int = 1
+    floors: tuple[int, int, int] = (0, 0, 0)
+    hold_ms: int = 0
+    slices: int = 1
+    anchor_ms: int = 0
+    lease_ms: int = 0
+    line: str = ""
+    revision: int = 1
+
+    def __post_init__(self) -> None:
+        for field in ("burst", "quota", "window_ms", "hold_ms", "slices", "lease_ms", "anchor_ms", "revision"):
+            _check_amount(field, getattr(self, field))
+        for index, floor in enumerate(self.floors):
+            _check_amount(f"floors[{index}]", floor)
+            if floor > self.burst:
+                raise BadLimit(f"floors[{index}]", floor, f"a floor cannot exceed the burst of {self.burst}")
+        if len(self.floors) != CLASSES:
+            raise BadLimit("floors", self.floors, "one floor for each of P0, P1 and P2")
+        if self.window_ms < 1 or self.slices < 1 or self.window_ms < self.slices:
+            raise BadLimit("window_ms", self.window_ms, f"must hold {self.slices} slices of at least 1 ms")
+        if self.kind is BudgetKind.LEVEL:
+            self._check_level()
+
+    def _check_level(self) -> None:
+        if self.window_ms > LONGEST_LEVEL_WINDOW_MS:
+            raise BadLimit("window_ms", self.window_ms, "a bucket's window ends at 26 h; longer ones are counters")
+        if self.burst * self.window_ms + self.quota > EXACT:
+            raise BadLimit("burst", self.burst, "burst * window_ms + quota must stay at or below 2^53")
+
+    @property
+    def scale(self) -> int:
+        """Factor between units and the stored level: a bucket stores units x window, so refill has no division."""
+        return self.window_ms if self.kind is BudgetKind.LEVEL else 1
+
+    @property
+    def drain(self) -> int:
+        """Scaled amount that drains per millisecond."""
+        return self.quota if self.kind is BudgetKind.LEVEL else 0
+
+    @property
+    def caps(self) -> tuple[int, int, int]:
+        """Scaled fill that each class may reach."""
+        p0, p1, p2 = self.floors
+        return (
+            (self.burst - p0) * self.scale,
+            (self.burst - p1) * self.scale,
+            (self.burst - p2) * self.scale,
+        )
+
+    @property
+    def slice_ms(self) -> int:
+        """Length of one slice of a counter, rounded up so that no window is shorter than promised."""
+        return -(-self.window_ms // self.slices)
+
+    def slice_at(self, now_ms: int) -> int:
+        """The slice of a counter that counts at `now_ms`."""
+        return (now_ms - self.anchor_ms) // self.slice_ms
+
+    def forgotten_at_ms(self, index: int) -> int:
+        """When slice `index` no longer counts: at once for a calendar window, one whole window later otherwise."""
+        kept = self.slices if self.slices > 1 else 0
+        return self.anchor_ms + (index + kept + 1) * self.slice_ms
+
+
+def _check_amount(field: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadLimit(field, value, "must be an integer")
+    if not 0 <= value < EXACT:
+        raise BadLimit(field, value, "must lie between 0 and 2^53 - 1")

@@ -1,0 +1,149 @@
+"""
+Who goes first: lines of waiting tickets, and the rule when a worse one may pass (design 4: Line).
+
+A ticket stands in the line of every budget that blocked it, ordered by class, then sequence. A call takes from a
+budget although a better live ticket stands there only if that ticket would still fit at its own earliest instant;
+when the ticket waits for an event, only if there is room for both now. So a large call is not starved by small
+ones and nothing idles. A due ticket that nobody claims for 250 ms lets the next pass and keeps its place.
+"""
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+from swarmgate.core.limits import BudgetKind
+
+if TYPE_CHECKING:
+    from swarmgate.core.book import BudgetCell
+
+CLASS_STEP = 2**51
+UNCLAIMED_MS = 250
+LOOK_AT_MOST = 32
+IDLE_RANK = 2  # P2 runs only where nobody better waits
+
+Need = tuple[int, int]  # (cost, reserve)
+NOTHING: Need = (0, 0)
+
+
+class Entry:
+    """One ticket's place in one line; `ready_ms` = its own earliest instant, `due_ms` = when it will ask again."""
+
+    __slots__ = ("at", "due_ms", "event", "expires_ms", "need", "ready_ms", "score", "ticket")
+
+    def __init__(self, ticket: str, score: int) -> None:
+        self.ticket = ticket
+        self.score = score
+        self.at = ""
+        self.need = NOTHING
+        self.ready_ms = 0
+        self.due_ms = 0
+        self.expires_ms = 0
+        self.event = False
+
+
+class Line:
+    """Waiting tickets in order of (score, ticket)."""
+
+    __slots__ = ("entries", "name", "order")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.order: list[tuple[int, str]] = []
+        self.entries: dict[str, Entry] = {}
+
+    def position(self, score: int) -> int:
+        """How many tickets stand before `score`."""
+        return bisect_left(self.order, (score, ""))
+
+
+def join(line: Line, ticket: str, score: int) -> Entry:
+    """The ticket's entry in the line, made at its place if it is new."""
+    entry = line.entries.get(ticket)
+    if entry is None:
+        entry = line.entries[ticket] = Entry(ticket, score)
+        insort(line.order, (score, ticket))
+    return entry
+
+
+def leave(line: Line, ticket: str) -> None:
+    """Remove the ticket; nothing happens if it does not stand there."""
+    entry = line.entries.pop(ticket, None)
+    if entry is not None:
+        del line.order[bisect_left(line.order, (entry.score, ticket))]
+
+
+def holds_back(cell: "BudgetCell", rank: int, score: int, need: Need, now_ms: int) -> Entry | None:
+    """
+    The better live ticket because of which a call of that class, score and need must not take from `cell` now.
+
+    Looks at the first 32 better tickets; expired ones are dropped on the way.
+    """
+    line = cell.line
+    dead: list[str] = []
+    found: Entry | None = None
+    for place, ticket in line.order[:LOOK_AT_MOST]:
+        if place >= score:
+            break
+        entry = line.entries[ticket]
+        if entry.expires_ms <= now_ms:
+            dead.append(ticket)
+        elif entry.due_ms + UNCLAIMED_MS >= now_ms and not _may_pass(cell, entry, rank, need, now_ms):
+            found = entry
+            break
+    for ticket in dead:
+        leave(line, ticket)
+    return found
+
+
+def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: int) -> bool:
+    better = entry.score // CLASS_STEP
+    if rank == IDLE_RANK and better < IDLE_RANK:
+        return False
+    if entry.event:
+        taken = cell.pending + sum(need) + sum(entry.need)
+        return cell.level + taken * cell.scale <= cell.caps[better]
+    alone_ms = earliest(cell, better, entry.need, now_ms)
+    after_ms = earliest(cell, better, entry.need, now_ms, need)
+    if not cell.limits.line:
+        return after_ms is not None and (after_ms <= entry.ready_ms or after_ms == alone_ms)
+    # Interchangeable budgets share a line: the ticket takes whichever admits it first.
+    own_ms = entry.ready_ms if alone_ms is None else min(entry.ready_ms, alone_ms)
+    if cell.name != entry.at and entry.ready_ms <= own_ms:
+        return True
+    return after_ms is not None and after_ms <= own_ms
+
+
+def earliest(cell: "BudgetCell", rank: int, need: Need, now_ms: int, first: Need = NOTHING) -> int | None:
+    """
+    The first instant at which `cell` has room for `need` of class `rank`, if nothing but `first` is taken, now.
+
+    None = not by time alone: a reservation must end.
+    """
+    scale = cell.scale
+    cap = cell.caps[rank]
+    pending = cell.pending + first[1]
+    missing = cell.level + (pending + first[0] + need[0] + need[1]) * scale - cap
+    if missing <= 0:
+        return now_ms
+    if cell.limits.kind is BudgetKind.LEASES:
+        return _after_holds(cell, missing)
+    if (pending + need[0] + need[1]) * scale > cap:
+        return None
+    if cell.slices is not None:
+        return _after_slices(cell, missing)
+    return now_ms + -(-missing // cell.drain) if cell.drain else None
+
+
+def _after_holds(cell: "BudgetCell", missing: int) -> int | None:
+    for expires_ms, amount in sorted((held.expires_ms, held.amount) for held in cell.leases.values() if held.firm):
+        missing -= amount
+        if missing <= 0:
+            return expires_ms
+    return None
+
+
+def _after_slices(cell: "BudgetCell", missing: int) -> int | None:
+    for index in sorted(cell.slices or ()):
+        missing -= cell.slices[index] if cell.slices else 0
+        if missing <= 0:
+            return cell.limits.forgotten_at_ms(index)
+    return None

@@ -1,0 +1,71 @@
+"""
+What the passing of time does to a budget: draining, forgetting, expiry; and the two ways to fill it.
+
+Part of the kernel (its twin: stores/valkey/kernel.lua). An expired reservation is charged at its own instant: charged
+earlier it would drain for time that had passed before it (over-admission), charged later it would not drain at all.
+"""
+
+from swarmgate.core.book import BudgetCell, Lease
+from swarmgate.core.limits import EXACT, BudgetKind
+
+EXPIRE_AT_MOST = 100
+
+
+def touch(cell: BudgetCell, now_ms: int) -> None:
+    """Bring a budget to `now_ms`: charge or free what expired, each at its own instant; forget what drained."""
+    if cell.due_ms <= now_ms:
+        expire(cell, now_ms)
+    if cell.drain:
+        level = cell.level - cell.drain * (now_ms - cell.at_ms)
+        cell.level = level if level > 0 else 0
+    elif cell.slices:
+        for index in [index for index in cell.slices if cell.limits.forgotten_at_ms(index) <= now_ms]:
+            cell.level -= cell.slices.pop(index)
+    cell.at_ms = now_ms
+
+
+def expire(cell: BudgetCell, now_ms: int) -> None:
+    """End at most 100 overdue leases: what was reserved counts as used, a slot is free (design 4: Level)."""
+    ended = sorted((lease.expires_ms, key) for key, lease in cell.leases.items() if lease.expires_ms <= now_ms)
+    cell.due_ms = EXACT
+    for expires_ms, key in ended[:EXPIRE_AT_MOST]:
+        at_ms = max(cell.at_ms, expires_ms)
+        touch(cell, at_ms)
+        amount = cell.leases.pop(key).amount
+        cell.pending -= amount
+        if cell.limits.kind is not BudgetKind.LEASES:
+            charge(cell, amount, at_ms)
+    cell.due_ms = min((lease.expires_ms for lease in cell.leases.values()), default=EXACT)
+
+
+def charge(cell: BudgetCell, units: int, now_ms: int) -> None:
+    """Count units as used, now; a debt never grows past what is exact."""
+    cell.level = min(EXACT - 1, cell.level + units * cell.scale)
+    count(cell, units, now_ms)
+
+
+def count(cell: BudgetCell, units: int, now_ms: int) -> None:
+    """Note in a counter's slice what its level already holds."""
+    if cell.slices is not None:
+        index = cell.limits.slice_at(now_ms)
+        cell.slices[index] = cell.slices.get(index, 0) + units
+
+
+def hold(cell: BudgetCell, key: str, lease: Lease) -> None:
+    """Reserve units under `key`."""
+    cell.leases[key] = lease
+    cell.pending += lease.amount
+    cell.due_ms = min(cell.due_ms, lease.expires_ms)
+
+
+def end_hold(cell: BudgetCell, key: str, now_ms: int) -> None:
+    """A slot stays busy for its hold, at a known end; without one it is free."""
+    held = cell.leases.get(key)
+    if held is None or held.firm:
+        return
+    if cell.limits.hold_ms:
+        held.firm = True
+        held.expires_ms = now_ms + cell.limits.hold_ms
+        cell.due_ms = min(cell.due_ms, held.expires_ms)
+    else:
+        cell.pending -= cell.leases.pop(key).amount

@@ -1,0 +1,110 @@
+"""
+The names behind which everything stands that the engine drives: small protocols, answered by events.
+
+An adapter never returns a decision: it calls `fire(call, event)` again, at once or later, exactly once per request.
+`call` is opaque to adapters. Instants are ms of the gate's monotonic clock unless said otherwise.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from swarmgate.core.answers import Revised
+from swarmgate.core.book import Take, Usage
+from swarmgate.core.call import Call
+from swarmgate.core.commands import Answer, Intent, Outcome
+from swarmgate.core.events import Event
+from swarmgate.core.limits import Limits
+
+Fire = Callable[[Call, Event], None]
+
+
+class Clock(Protocol):
+    """The one place where time comes from."""
+
+    def now_ms(self) -> int:
+        """Monotonic milliseconds."""
+        ...
+
+
+class Timer(Protocol):
+    """One alarm for everybody who waits; arming it again replaces it."""
+
+    def arm(self, at_ms: int | None) -> None:
+        """Ring at `at_ms`, never if None."""
+        ...
+
+
+class BudgetStore(Protocol):
+    """
+    Where budgets live. `take` fires Granted, Denied or StoreLost; the rest answers nobody.
+
+    A store that cannot answer says so within 100 ms (design 2: P10).
+    """
+
+    def take(self, call: Call, request: Take) -> None:
+        """Ask for one alternative, whole."""
+        ...
+
+    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+        """Tell what was used; `last` ends the reservation."""
+        ...
+
+    def release(self, lease: str, budgets: tuple[str, ...]) -> None:
+        """End reservations of which nothing left."""
+        ...
+
+    def renew(self, lease: str, budgets: tuple[str, ...], lease_ms: int) -> None:
+        """Keep living reservations."""
+        ...
+
+    def leave(self, ticket: str, lines: tuple[str, ...]) -> None:
+        """Give up a place in line."""
+        ...
+
+    def define(self, budget: str, limits: Limits) -> None:
+        """Make the budget known; nothing happens if it is."""
+        ...
+
+    def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
+        """Replace limits if their revision is still `expected`."""
+        ...
+
+
+class Transport(Protocol):
+    """What reaches targets. `connect` fires Ready or ConnectFailed; `send` fires Head, Content, Ended or Lost."""
+
+    def connect(self, call: Call) -> None:
+        """Have a connection for `call.route` ready, from the pool or dialled."""
+        ...
+
+    def park(self, call: Call) -> None:
+        """Give an unused connection back."""
+        ...
+
+    def send(self, call: Call) -> None:
+        """Write the request; its first byte leaves in this loop turn."""
+        ...
+
+    def abort(self, call: Call) -> None:
+        """Drop the connection; nothing is fired afterwards for this attempt."""
+        ...
+
+
+class Client(Protocol):
+    """The caller's side of a call."""
+
+    def answer(self, call: Call, answer: Answer) -> None:
+        """Say how the call ended, if nothing was relayed yet; otherwise end the relay honestly."""
+        ...
+
+
+class Journal(Protocol):
+    """Append-only memory of attempts and ends; never blocks, never raises."""
+
+    def intent(self, call: Call, intent: Intent) -> None:
+        """Note an attempt before its first byte leaves."""
+        ...
+
+    def outcome(self, call: Call, outcome: Outcome) -> None:
+        """Note how an attempt or a call ended."""
+        ...
