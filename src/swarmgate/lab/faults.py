@@ -1,0 +1,148 @@
+"""
+What can go wrong in a simulated world, as data: a plan is a tuple of faults, made by hand or from a seed.
+
+The world that applies a plan lives elsewhere; here is only what a fault is, which amounts it may have, and how a plan is
+drawn and shrunk. A failing seed is shrunk by leaving out one fault after another (`without`) while it still fails.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+from swarmgate.lab.errors import LabError, at_least
+
+FaultKind = Literal[
+    "latency_spike",
+    "loss",
+    "reset",
+    "stall",
+    "brownout",
+    "gate_crash",
+    "gate_pause",
+    "store_lag",
+    "store_frozen",
+    "store_down",
+    "store_flush",
+    "clock_step",
+]
+Place = Literal["target", "gate", "store"]
+
+HOUR_MS = 3_600_000
+
+
+class FaultRule(NamedTuple):
+    """Where a kind strikes, whether it lasts (`for_ms` > 0) or is an instant, and the range of its `amount`."""
+
+    place: Place
+    lasts: bool
+    least: int
+    most: int
+    meaning: str
+
+
+RULES: dict[FaultKind, FaultRule] = {
+    "latency_spike": FaultRule("target", True, 1, 600_000, "`amount` ms more before each first byte"),
+    "loss": FaultRule("target", True, 1, 1000, "`amount` per mille of requests or answers vanish without a sign"),
+    "reset": FaultRule("target", True, 1, 1000, "`amount` per mille of connections break, before or in the answer"),
+    "stall": FaultRule("target", True, 0, 0, "no byte moves either way; at the end all of them arrive at once"),
+    "brownout": FaultRule("target", True, 1, 1000, "`amount` per mille of requests are answered 503"),
+    "gate_crash": FaultRule("gate", True, 0, 0, "kill -9: memory and connections are gone; restart after `for_ms`"),
+    "gate_pause": FaultRule("gate", True, 0, 0, "SIGSTOP: nothing runs, bytes and timers pile up; SIGCONT at the end"),
+    "store_lag": FaultRule("store", True, 1, 60_000, "`amount` ms more before each reply of the store"),
+    "store_frozen": FaultRule("store", True, 0, 0, "the store takes commands but replies only at the end"),
+    "store_down": FaultRule("store", True, 0, 0, "connections to the store are refused; its data survive"),
+    "store_flush": FaultRule("store", False, 0, 0, "every key is gone"),
+    "clock_step": FaultRule("store", False, -HOUR_MS, HOUR_MS, "the store's clock jumps by `amount` ms, never 0"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """
+    One fault: `kind` strikes at `at_ms` of virtual time and is over at `at_ms + for_ms`.
+
+    `where` is the name of a target, `gate-1` ... `gate-n`, or `store`. LabError if the kind has no such amount or length.
+    """
+
+    kind: FaultKind
+    at_ms: int
+    for_ms: int = 0
+    where: str = "store"
+    amount: int = 0
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}  # in scenario files a misspelt key is an error
+
+    def __post_init__(self) -> None:
+        rule = RULES[self.kind]
+        at_least("at_ms", self.at_ms, 0)
+        if rule.lasts:
+            at_least("for_ms", self.for_ms, 1)
+        elif self.for_ms:
+            raise LabError("for_ms", f"{self.kind} is an instant: leave it out")
+        if not rule.least <= self.amount <= rule.most or (self.kind == "clock_step" and not self.amount):
+            allowed = f"{rule.least} to {rule.most}" if rule.most else "only 0"
+            raise LabError("amount", f"{self.kind} takes {allowed}, not {self.amount}: {rule.meaning}")
+        if (rule.place == "store") != (self.where == "store"):
+            raise LabError("where", f"{self.kind} strikes a {rule.place}, not {self.where!r}")
+
+    @property
+    def ends_ms(self) -> int:
+        """The instant from which the fault no longer acts."""
+        return self.at_ms + self.for_ms
+
+
+Plan = tuple[Fault, ...]
+
+
+def gate_names(gates: int) -> tuple[str, ...]:
+    """The names by which faults know the gates: gate-1 ... gate-n."""
+    return tuple(f"gate-{number}" for number in range(1, gates + 1))
+
+
+def random_plan(
+    rng: Random,
+    horizon_ms: int,
+    kinds: Sequence[FaultKind] = get_args(FaultKind),
+    *,
+    targets: Sequence[str] = (),
+    gates: int = 1,
+    most: int = 6,
+) -> Plan:
+    """
+    Between 1 and `most` faults in order of time, all over by `horizon_ms`; kinds that have no place here are left out.
+
+    Lengths run from ms to a fifth of the horizon, as often short as long; amounts likewise over their range.
+    """
+    at_least("horizon_ms", horizon_ms, 10)
+    places: dict[Place, Sequence[str]] = {"target": targets, "gate": gate_names(gates), "store": ("store",)}
+    possible = [kind for kind in kinds if places[RULES[kind].place]]
+    if not possible:
+        raise LabError("kinds", "none of them has a place to strike: name targets or gates")
+    faults = []
+    for _ in range(rng.randint(1, most)):
+        kind = rng.choice(possible)
+        rule = RULES[kind]
+        for_ms = _any_scale(rng, 1, horizon_ms // 5) if rule.lasts else 0
+        at_ms = rng.randint(0, horizon_ms - for_ms)
+        faults.append(Fault(kind, at_ms, for_ms, rng.choice(places[rule.place]), _amount(rng, rule)))
+    return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+
+
+def without(plan: Plan, index: int) -> Plan:
+    """The plan less its fault number `index` (from 0); LabError if there is none."""
+    if not 0 <= index < len(plan):
+        raise LabError("index", f"{index} is not within the {len(plan)} faults of the plan")
+    return plan[:index] + plan[index + 1 :]
+
+
+def _amount(rng: Random, rule: FaultRule) -> int:
+    if not rule.most:
+        return 0
+    amount = _any_scale(rng, max(rule.least, 1), rule.most)
+    return rng.choice((-amount, amount)) if rule.least < 0 else amount
+
+
+def _any_scale(rng: Random, least: int, most: int) -> int:
+    """An integer of a random order of magnitude: small ones must come as often as large ones to find edges."""
+    return rng.randint(least, min(most, least * 2 ** rng.randint(1, max(most // least, 1).bit_length())))

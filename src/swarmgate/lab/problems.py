@@ -1,0 +1,127 @@
+"""
+What is wrong with a TOML file, all at once: each problem with its line, its key, and the nearest name that would do.
+
+pydantic finds the problems, tomllib gives no lines; so the text is read once more, only for where each key stands.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from swarmgate.lab.errors import LabError
+
+Loc = tuple[int | str, ...]
+
+_HEADER = re.compile(r"\s*(?P<array>\[)?\[(?P<path>[^\[\]]+)\]\]?\s*(#.*)?$")
+_KEY = re.compile(r"\s*(?P<path>[\w.\"'-]+)\s*=")
+
+
+class Problem(NamedTuple):
+    """One thing to mend: the line (from 1), the dotted key, what is wrong and what would be right."""
+
+    line: int
+    field: str
+    reason: str
+
+
+class FileError(LabError):
+    """Every problem of one file; `field` and `reason` are those of the first."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(sorted(problems))
+        super().__init__(self.problems[0].field, self.problems[0].reason)
+        self.args = ("\n".join(f"{source}:{line}: {field}: {reason}" for line, field, reason in self.problems),)
+
+
+def nearest(wrong: object, valid: Collection[str]) -> str:
+    """A half sentence that names the nearest valid name, or all of them."""
+    close = get_close_matches(str(wrong), sorted(valid), n=1)
+    return f"nearest is {close[0]!r}" if close else f"one of {', '.join(sorted(valid))}"
+
+
+def key_lines(text: str) -> dict[Loc, int]:
+    """The line of each table header and of each key in it, by the path that pydantic uses."""
+    lines: dict[Loc, int] = {}
+    last_index: dict[Loc, int] = {}
+    table: Loc = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _table(_parts(header["path"]), last_index, is_array=bool(header["array"]))
+            lines.setdefault(table, number)
+        elif key := _KEY.match(line):
+            lines.setdefault((*table, *_parts(key["path"])), number)
+    return lines
+
+
+def _parts(path: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in path.split(".")]
+
+
+def _table(parts: list[str], last_index: dict[Loc, int], *, is_array: bool) -> Loc:
+    path: Loc = ()
+    for part in parts:
+        if path in last_index:
+            path = (*path, last_index[path])
+        path = (*path, part)
+    if is_array:
+        last_index[path] = last_index.get(path, -1) + 1
+    return (*path, last_index[path]) if path in last_index else path
+
+
+def problem(loc: Loc, reason: str, lines: Mapping[Loc, int]) -> Problem:
+    """The problem of the key at `loc`; its line is that of the key, or of the innermost table around it."""
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
+    around = next((loc[:size] for size in range(len(loc), 0, -1) if loc[:size] in lines), ())
+    return Problem(lines.get(around, 1), field, reason)
+
+
+def explain(
+    error: ValidationError, raw: object, names: Mapping[str, Collection[str]], lines: Mapping[Loc, int]
+) -> list[Problem]:
+    """Validation errors as problems; `names` are the valid keys by table (`targets.limits`), for misspelt ones."""
+    return [problem(*_one(details, raw, names), lines) for details in error.errors()]
+
+
+def _one(details: ErrorDetails, raw: object, names: Mapping[str, Collection[str]]) -> tuple[Loc, str]:
+    loc = _in_file(details["loc"], raw)
+    context: dict[str, Any] = details.get("ctx", {})
+    match details["type"]:
+        case "missing":
+            return loc, "is missing"
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            table = ".".join(part for part in loc[:-1] if isinstance(part, str))
+            return loc, f"is unknown; {nearest(loc[-1], names[table])}"
+        case "union_tag_not_found":
+            return (*loc, "kind"), "is missing"
+        case "union_tag_invalid":
+            tags = re.findall(r"'([^']*)'", context["expected_tags"])
+            return (*loc, "kind"), f"{context['tag']!r} is no kind; {nearest(context['tag'], tags)}"
+        case "literal_error":
+            values = re.findall(r"'([^']*)'", context["expected"])
+            return loc, f"{details['input']!r} is unknown; {nearest(details['input'], values)}"
+        case "value_error" if isinstance(context["error"], LabError):
+            return (*loc, context["error"].field), context["error"].reason
+        case _:
+            return loc, f"{details['msg']}; found {details['input']!r}"
+
+
+def _in_file(loc: Loc, raw: object) -> Loc:
+    """The path as the file has it: pydantic adds the kind of a table as a step of its own, the file does not."""
+    path: Loc = ()
+    here: Any = raw
+    for step, part in enumerate(loc):
+        last = step == len(loc) - 1
+        if isinstance(here, dict):
+            inside = part in here
+        else:
+            inside = isinstance(here, list) and isinstance(part, int) and part < len(here)
+        if inside:
+            here = here[part]
+        if inside or last:
+            path = (*path, part)
+    return path
