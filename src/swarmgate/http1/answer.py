@@ -1,0 +1,104 @@
+"""
+How one client connection is answered.
+
+Here lives the outgoing half of client_end.py: which head, which framing (chunks to HTTP/1.1, until close to HTTP/1.0),
+what has no body, and what a client may not take for whole. After the client has gone, everything here does nothing.
+"""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, BodyReader
+from swarmgate.http1.head import Header, RequestHead
+from swarmgate.http1.render import CONTINUE, response_head
+
+SILENT, RAW, CHUNKED = range(3)  # how payload goes out
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
+
+
+class Answering(asyncio.Protocol):
+    """
+    Answers the call in flight: `respond`, or `start_stream`, `write_chunk`*, `finish` or `cut`.
+
+    `head` is that call's or None; `call` belongs to the handler, which may keep its record there.
+    """
+
+    __slots__ = ("_begun", "_body", "_keep", "_open", "_out", "_transport", "call", "head")
+
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._body = BodyReader.empty()
+        self._open = True  # further requests are read
+        self._keep = True  # after this answer, too
+        self._begun = False
+        self._out = SILENT
+        self.head: RequestHead | None = None
+        self.call: Any = None
+
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+        """The whole answer at once; a HEAD request, 204 and 304 get no body."""
+        if self.head is None:
+            return
+        raw = self._answer_head(status, headers, len(body))
+        self._transport.write(raw if self._out == SILENT else raw + body)
+        self._done()
+
+    def start_stream(self, status: int, headers: Sequence[Header], length: int | None = None) -> None:
+        """The head of an answer whose body follows: exactly `length` bytes, else chunks (to HTTP/1.0 until close)."""
+        if self.head is not None:
+            self._transport.write(self._answer_head(status, headers, length))
+
+    def write_chunk(self, payload: bytes) -> None:
+        """Payload of the body: one chunk on the wire per call."""
+        if self._out == CHUNKED:
+            if payload:
+                self._transport.write(b"%x\r\n%b\r\n" % (len(payload), payload))
+        elif self._out == RAW:
+            self._transport.write(payload)
+
+    def finish(self) -> None:
+        """The body is complete; the next request may begin."""
+        if self.head is None:
+            return
+        if self._out == CHUNKED:
+            self._transport.write(LAST_CHUNK)
+        self._done()
+
+    def cut(self) -> None:
+        """End an answer that cannot be completed so that the client cannot take it for whole; the call is over."""
+        self._end_call()
+        if self._out == RAW:  # by length the client would see it; until close only a reset tells
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._transport.abort()
+        else:
+            self._close()
+
+    def want_body(self) -> None:
+        """Tell a client that asked (`Expect: 100-continue`) to send its body; others do so unasked."""
+        if self.head is not None and self.head.expect_continue and not self._begun and not self._body.done:
+            self._transport.write(CONTINUE)
+
+    def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:
+        head = self.head
+        if head is None or self._begun:
+            raise RuntimeError("a call is answered once")
+        self._begun = True
+        bare = status in NO_BODY_STATUS
+        chunked = length is None and not bare and head.version == b"HTTP/1.1"
+        self._keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
+        self._out = SILENT if bare or head.method == b"HEAD" else CHUNKED if chunked else RAW
+        return response_head(status, headers, length=None if bare else length, chunked=chunked, close=not self._keep)
+
+    def _end_call(self) -> None:
+        self.head = self.call = None
+        self._begun = False
+
+    def _done(self) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        raise NotImplementedError

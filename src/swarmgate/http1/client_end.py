@@ -1,0 +1,215 @@
+"""
+The connection to one agent: bytes in, a handler called; answers out.
+
+Here lives the order of one client connection: one call in flight, pipelined bytes wait unparsed, the connection is kept
+or closed. Framing and heads are read elsewhere (head.py, framing.py). The end of the client's stream while its call is
+open means it left (design 3), also when it only half-closed.
+"""
+
+import asyncio
+from typing import cast
+
+from swarmgate.http1.answer import SILENT, Answering
+from swarmgate.http1.framing import BadBody, request_body
+from swarmgate.http1.handler import Handler
+from swarmgate.http1.head import RequestHead, parse_request
+from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
+from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.render import error_body, response_head
+from swarmgate.http1.sweep import NEVER, Sweep
+
+MAX_WAITING_BYTES = 64 * 1024
+WRITE_BUFFER_BYTES = 64 * 1024
+HEAD_MS = 10_000
+KEEP_ALIVE_MS = 75_000
+BODY_MS = 30_000
+STALLED_WRITE_MS = 60_000
+LINGER_MS = 2_000
+
+
+class ClientEnd(Answering):
+    """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
+
+    __slots__ = ("_handler", "_heads", "_paused", "_serving", "_sweep", "_waiting", "deadline_ms")
+
+    def __init__(self, handler: Handler, sweep: Sweep) -> None:
+        super().__init__()
+        self._handler = handler
+        self._sweep = sweep
+        self._heads = HeadBuffer(REQUEST_FIRST)
+        self._waiting = bytearray()  # pipelined, unparsed
+        self._serving = False  # inside the loop over requests: it goes on by itself
+        self._paused = False  # reading
+        self.deadline_ms = NEVER
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Watch it from the first moment: a connection that says nothing has a limit too."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self.deadline_ms = self._sweep.now_ms + HEAD_MS
+        self._sweep.watch(self)
+
+    def data_received(self, data: bytes) -> None:
+        """A read: the next head, this call's body, or bytes that must wait."""
+        if self.head is not None and not self._body.done:
+            self.deadline_ms = self._sweep.now_ms + BODY_MS
+            data = self._take_body(data)
+        if not data or not self._open:
+            return
+        if self.head is None:
+            self._serve(data)
+        else:
+            self._hold(data)
+
+    def _serve(self, data: bytes) -> None:
+        """Begin calls from `data` until one is in flight; what follows it waits."""
+        self._serving = True
+        while data and self.head is None and self._open:
+            try:
+                found = self._heads.feed(data)
+                if found is None:
+                    self.deadline_ms = min(self.deadline_ms, self._sweep.now_ms + HEAD_MS)
+                    data = b""
+                    break
+                head = parse_request(found[0])
+            except BadHead as bad:
+                self._refuse(bad)
+                break
+            data = self._begin(head, found[1])
+        self._serving = False
+        if data and self._open:
+            self._hold(data)
+
+    def _begin(self, head: RequestHead, data: bytes) -> bytes:
+        self.head = head
+        self._body = request_body(head)
+        self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
+        self._handler.on_request(self, head)
+        if not self._body.done:
+            return self._take_body(data) if data else data
+        if self.head is head:
+            self._handler.on_body_end(self)
+        return data
+
+    def _take_body(self, data: bytes) -> bytes:
+        """Give the handler what is body of `data`; the rest comes back."""
+        head = self.head
+        try:
+            payload = self._body.feed(data)
+        except BadBody as bad:
+            self._break(BadHead(400, bad.reason, bad.sentence, bad.field))
+            return b""
+        if payload and head is not None:
+            self._handler.on_body(self, payload)
+        if not self._body.done:
+            return b""
+        if self.head is head:
+            self.deadline_ms = NEVER
+            self._handler.on_body_end(self)
+        return self._body.leftover
+
+    def _hold(self, data: bytes) -> None:
+        self._waiting += data
+        if len(self._waiting) >= MAX_WAITING_BYTES:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def pause_body(self) -> None:
+        """Stop reading the request's body."""
+        self.deadline_ms = NEVER
+        self._paused = True
+        self._transport.pause_reading()
+
+    def resume_body(self) -> None:
+        """Go on reading it."""
+        if self._paused:
+            self._paused = False
+            self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly; it has a limit for that."""
+        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
+        if self.head is not None:
+            self._handler.on_pause(self)
+
+    def resume_writing(self) -> None:
+        """The client caught up."""
+        self.deadline_ms = NEVER if self.head is not None else self._sweep.now_ms + KEEP_ALIVE_MS
+        if self.head is not None:
+            self._handler.on_resume(self)
+
+    def eof_received(self) -> None:
+        """The client said its last byte: an open call is cancelled, the connection closed."""
+        self._leave()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The connection is no more."""
+        self._sweep.forget(self)
+        self._leave()
+
+    def on_deadline(self) -> None:
+        """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
+        if not self._open or (self.head is not None and self._body.done):
+            self._transport.abort()
+        elif self.head is not None:
+            self._break(BadHead(408, "body_timeout", "no byte of it came in time", "body"))
+        elif len(self._heads):
+            self._refuse(BadHead(408, "head_timeout", "was not complete in time"))
+        else:
+            self._close()
+
+    def _done(self) -> None:
+        self._end_call()
+        self._out = SILENT
+        if not self._body.done:
+            self._linger()
+        elif not self._keep:
+            self._close()
+        else:
+            self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
+            if self._paused:
+                self._paused = False
+                self._transport.resume_reading()
+            if self._waiting and not self._serving:
+                data = bytes(self._waiting)
+                self._waiting.clear()
+                self._serve(data)
+
+    def _leave(self) -> None:
+        self._open = False
+        self._out = SILENT
+        if self.head is not None:
+            self.head = None
+            self._handler.on_gone(self)
+            self.call = None
+
+    def _refuse(self, bad: BadHead) -> None:
+        """Answer what is not read, once and for all."""
+        headers, body = error_body(bad.status, bad.reason, str(bad))
+        self._transport.write(response_head(bad.status, headers, length=len(body), close=True) + body)
+        self._handler.on_refused(self, bad)
+        self._linger()
+
+    def _break(self, bad: BadHead) -> None:
+        """The call's own request is broken: it is gone; tell the client unless its answer has begun."""
+        begun = self._begun
+        self._leave()
+        if begun:
+            self._transport.abort()
+        else:
+            self._refuse(bad)
+
+    def _linger(self) -> None:
+        """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + LINGER_MS
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def _close(self) -> None:
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + LINGER_MS
+        self._transport.close()

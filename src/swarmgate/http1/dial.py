@@ -1,0 +1,102 @@
+"""
+Opening a connection to an address that somebody else has checked.
+
+Here lives the only task of this layer: one per dial, none per call. Names are resolved and judged before (design 4:
+target identity); what is dialled is exactly what was judged. A TLS handshake is CPU time on the loop, so few run at once.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import NamedTuple
+
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.upstream_end import UpstreamEnd
+
+CONNECT_S = 5.0
+MAX_HANDSHAKES = 4
+MAX_ADDRESSES = 3
+
+
+class Endpoint(NamedTuple):
+    """Where to dial: IP addresses in order of preference, one port; `tls` and the name to verify, or plain TCP."""
+
+    addresses: tuple[str, ...]
+    port: int
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+
+
+class Dialler:
+    """Dials; `outcome` hears the open connection or the fault, once per dial. `close` cancels what is under way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, connect_s: float = CONNECT_S) -> None:
+        self._loop = loop
+        self._connect_s = connect_s
+        self._handshakes = asyncio.Semaphore(MAX_HANDSHAKES)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dial(
+        self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], outcome: Callable[[UpstreamEnd | Fault], None]
+    ) -> None:
+        """Open one connection within the connect limit, addresses tried one after another."""
+        task = self._loop.create_task(self._run(endpoint, make, outcome), name=f"dial {endpoint.addresses[:1]}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Cancel every dial under way; their outcome is not told."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(
+        self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], outcome: Callable[[UpstreamEnd | Fault], None]
+    ) -> None:
+        outcome(await self._open(endpoint, make))
+
+    async def _open(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd]) -> UpstreamEnd | Fault:
+        refused = Fault.CONNECT_REFUSED
+        try:
+            async with asyncio.timeout(self._connect_s):
+                link = await self._connect(endpoint)
+                if endpoint.tls is None:
+                    return (await self._loop.create_connection(make, sock=link))[1]
+                refused = Fault.TLS_FAILED
+                return await self._secure(endpoint, make, link)
+        except TimeoutError:
+            return Fault.CONNECT_TIMEOUT
+        except OSError:  # ssl.SSLError is one
+            return refused
+
+    async def _secure(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
+        try:
+            async with self._handshakes:
+                _, end = await self._loop.create_connection(
+                    make, sock=link, ssl=endpoint.tls, server_hostname=endpoint.server_name
+                )
+        except BaseException:
+            link.close()
+            raise
+        return end
+
+    async def _connect(self, endpoint: Endpoint) -> socket.socket:
+        """The first address that answers; each gets its share of the limit, so that one dead address costs no more."""
+        addresses = endpoint.addresses[:MAX_ADDRESSES]
+        last: OSError = OSError("no address")
+        for address in addresses:
+            link = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+            link.setblocking(False)
+            try:
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                async with asyncio.timeout(self._connect_s / len(addresses)):
+                    await self._loop.sock_connect(link, (address, endpoint.port))
+            except OSError as error:  # TimeoutError is one
+                link.close()
+                last = error
+            except BaseException:
+                link.close()
+                raise
+            else:
+                return link
+        raise last

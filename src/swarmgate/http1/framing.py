@@ -1,0 +1,187 @@
+"""
+Message bodies: what a head promised, read strictly; and one chunk written per read.
+
+Here lives sans-io framing for both ends (RFC 9112 6 and 7): by length, chunked, until the connection closes, or none.
+Payload comes out as it came in, never collected: memory stays at one read. Chunk extensions and trailers are dropped,
+so nothing that was not judged is passed on. The common read is one whole chunk; it costs one regex match.
+"""
+
+import re
+from typing import ClassVar
+
+from swarmgate.http1.head import RequestHead, ResponseHead
+
+MAX_EXTENSION_BYTES = 256
+MAX_TRAILER_BYTES = 8 * 1024
+MAX_SIZE_LINE_BYTES = 16 + MAX_EXTENSION_BYTES + 2
+NO_BODY_STATUS = frozenset({204, 304})
+LAST_CHUNK = b"0\r\n\r\n"
+
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]{0,256})?\r\n")
+_MAYBE_SIZE_LINE = re.compile(rb"[0-9A-Fa-f]{0,15}(?:[ \t]*(?:;[\t -~\x80-\xff]{0,256})?)?\r?")
+_TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+
+_NONE, _LENGTH, _CLOSE, _SIZE, _DATA, _DATA_END, _TRAILER = range(7)
+
+
+class BadBody(ValueError):
+    """A body that breaks its framing: `field` (chunk, trailer, content-length), `reason` code, a sentence."""
+
+    def __init__(self, field: str, reason: str, sentence: str) -> None:
+        super().__init__(f"{field}: {sentence}")
+        self.field, self.reason, self.sentence = field, reason, sentence
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload as one chunk; nothing for an empty payload, which would end the body."""
+    return b"%x\r\n%b\r\n" % (len(payload), payload) if payload else b""
+
+
+class BodyReader:
+    """
+    Reads one body: `feed` gives the payload of a read, `done` tells its end, `leftover` holds bytes that came after.
+
+    Make one by `of_length`, `of_chunks`, `until_close` or `empty`.
+    """
+
+    __slots__ = ("_held", "_left", "_step", "done", "leftover")
+
+    def __init__(self, step: int, left: int = 0) -> None:
+        self._step = step
+        self._left = left  # payload bytes still to come of this body or chunk
+        self._held = b""  # an unfinished size line or trailer section
+        self.done = step == _NONE
+        self.leftover = b""
+
+    @classmethod
+    def of_length(cls, length: int) -> "BodyReader":
+        """A body of exactly `length` bytes."""
+        return cls(_LENGTH if length else _NONE, length)
+
+    @classmethod
+    def of_chunks(cls) -> "BodyReader":
+        """A body in chunks (transfer-encoding: chunked)."""
+        return cls(_SIZE)
+
+    @classmethod
+    def until_close(cls) -> "BodyReader":
+        """A response body that only the end of the connection ends, or the bytes of a tunnel."""
+        return cls(_CLOSE)
+
+    @classmethod
+    def empty(cls) -> "BodyReader":
+        """No body at all: done at once."""
+        return cls(_NONE)
+
+    def feed(self, data: bytes) -> bytes:
+        """The payload in this read, joined; raises BadBody, after which the connection is of no use."""
+        step = self._step
+        if step == _SIZE and not self._held:  # the common read: one whole chunk
+            line = _SIZE_LINE.match(data)
+            size = int(line[1], 16) if line else 0
+            if line and size and len(data) == line.end() + size + 2 and data.endswith(b"\r\n"):
+                return data[line.end() : -2]
+        if step >= _SIZE:
+            return self._feed_chunks(data)
+        if step == _LENGTH:
+            if len(data) < self._left:
+                self._left -= len(data)
+                return data
+            return self._end(data, self._left)
+        if step == _CLOSE:
+            return data
+        self.leftover += data
+        return b""
+
+    def eof(self) -> bool:
+        """Whether the connection's end is this body's proper end."""
+        return self.done or self._step == _CLOSE
+
+    def _end(self, data: bytes, pos: int) -> bytes:
+        """The body ended before `pos`: the rest belongs to nobody yet."""
+        self._step, self.done, self.leftover = _NONE, True, data[pos:]
+        return data[:pos]
+
+    def _feed_chunks(self, data: bytes) -> bytes:
+        if self._held:
+            data, self._held = self._held + data, b""
+        payload: list[bytes] = []
+        pos = 0
+        while pos >= 0 and not self.done:
+            pos = self._STEPS[self._step](self, data, pos, payload)
+        return payload[0] if len(payload) == 1 else b"".join(payload)
+
+    def _wait(self, data: bytes, pos: int) -> int:
+        self._held = data[pos:]
+        return -1
+
+    def _size(self, data: bytes, pos: int, payload: list[bytes]) -> int:
+        line = _SIZE_LINE.match(data, pos)
+        if line is None:
+            if len(data) - pos > MAX_SIZE_LINE_BYTES or not _MAYBE_SIZE_LINE.fullmatch(data, pos):
+                raise BadBody(
+                    "chunk", "bad_chunk_size", "the size line is not hexadecimal digits and a short extension"
+                )
+            return self._wait(data, pos)
+        size, pos = int(line[1], 16), line.end()
+        if size == 0:
+            self._step = _TRAILER
+            return pos
+        end = pos + size
+        if data[end : end + 2] == b"\r\n":  # whole, with its end: stay here
+            payload.append(data[pos:end])
+            return end + 2
+        self._left, self._step = size, _DATA
+        return pos
+
+    def _data(self, data: bytes, pos: int, payload: list[bytes]) -> int:
+        part = data[pos : pos + self._left]
+        if part:
+            payload.append(part)
+            self._left -= len(part)
+        if self._left:
+            return -1
+        self._step = _DATA_END
+        return pos + len(part)
+
+    def _data_end(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
+        end = data[pos : pos + 2]
+        if end == b"\r\n":
+            self._step = _SIZE
+            return pos + 2
+        if end not in {b"", b"\r"}:
+            raise BadBody("chunk", "bad_chunk_end", "a chunk does not end where its size says")
+        return self._wait(data, pos)
+
+    def _trailer(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
+        """Trailers are read for their end and dropped: none is needed, and forbidden ones are an attack (RFC 9110 6.5)."""
+        if data.startswith(b"\r\n", pos):
+            self._end(data, pos + 2)
+            return -1
+        end = data.find(b"\r\n\r\n", pos)
+        if (end if end >= 0 else len(data)) - pos > MAX_TRAILER_BYTES:
+            raise BadBody("trailer", "trailer_too_large", f"more than {MAX_TRAILER_BYTES} bytes")
+        if end < 0:
+            return self._wait(data, pos)
+        if not all(_TRAILER_LINE.fullmatch(line) for line in data[pos:end].split(b"\r\n")):
+            raise BadBody("trailer", "bad_trailer", "a line is no header field")
+        self._end(data, end + 4)
+        return -1
+
+    _STEPS: ClassVar = {_SIZE: _size, _DATA: _data, _DATA_END: _data_end, _TRAILER: _trailer}
+
+
+def request_body(head: RequestHead) -> BodyReader:
+    """The reader for a request's body: without a length and without chunks there is none (RFC 9112 6.3)."""
+    if head.chunked:
+        return BodyReader.of_chunks()
+    return BodyReader.of_length(head.content_length or 0)
+
+
+def response_body(head: ResponseHead, method: bytes) -> BodyReader:
+    """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
+    if method == b"HEAD" or head.status in NO_BODY_STATUS:
+        return BodyReader.empty()
+    if head.chunked:
+        return BodyReader.of_chunks()
+    return BodyReader.until_close() if head.content_length is None else BodyReader.of_length(head.content_length)

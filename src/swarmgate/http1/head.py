@@ -1,0 +1,155 @@
+"""
+Message heads: bytes up to the blank line in, a typed head out, or BadHead.
+
+Two readers must agree: llhttp (httptools) judges the grammar of exactly these bytes, and the lines cut here are checked
+against our own table (refusals.py). A parser object per message costs 0.5 us and cannot leak state into the next
+message; llhttp keeps a half-read body when a head is all it is fed, so reuse is no option. Callbacks per header cost
+more than cutting the lines ourselves (9.5 us against 6 for 17 headers), so it is created without any.
+"""
+
+import httptools
+
+from swarmgate.http1.refusals import BadHead, check_request, check_response
+
+Header = tuple[bytes, bytes]
+
+
+class _Silent:
+    """A protocol object without callbacks: llhttp only judges."""
+
+
+_SILENT = _Silent()
+
+
+class Head:
+    """What both heads share: `headers` in order (lower-case name, value), `fields` by name, framing, keep-alive."""
+
+    __slots__ = (
+        "chunked",
+        "content_length",
+        "fields",
+        "headers",
+        "keep_alive",
+        "method",
+        "raw",
+        "status",
+        "target",
+        "version",
+        "well_cut",
+    )
+
+    def __init__(self, raw: bytes) -> None:
+        lines = raw[:-4].split(b"\r\n")
+        self.raw = raw
+        self.method = self.target = self.version = b""
+        self.status = 0
+        self.well_cut = True
+        try:
+            self.headers: list[Header] = [
+                (name.lower(), value.strip(b" \t")) for name, value in [line.split(b":", 1) for line in lines[1:]]
+            ]
+        except ValueError:  # a line without a colon
+            self.well_cut = False
+            self.headers = [(line.partition(b":")[0].lower(), b"") for line in lines[1:]]
+        self.fields = dict(self.headers)
+        if len(self.fields) != len(self.headers):
+            self._combine()
+        self._read_start(lines[0].split(b" "))
+
+    def _combine(self) -> None:
+        """Repeated lines become one field, values joined by commas (RFC 9110 5.3)."""
+        seen: dict[bytes, list[bytes]] = {}
+        for name, value in self.headers:
+            seen.setdefault(name, []).append(value)
+        self.fields = {name: b", ".join(values) for name, values in seen.items()}
+
+    def _read_start(self, parts: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def count(self, name: bytes) -> int:
+        """How many header lines bear this lower-case name."""
+        return sum(1 for header in self.headers if header[0] == name)
+
+    def get(self, name: bytes) -> bytes | None:
+        """The field's value by lower-case name (repeated lines joined by a comma), or None."""
+        return self.fields.get(name)
+
+    def settle_framing(self) -> None:
+        """Read length, chunks and keep-alive out of fields that passed the table."""
+        length = self.fields.get(b"content-length")
+        self.content_length = None if length is None else int(length)
+        self.chunked = b"transfer-encoding" in self.fields
+        wish = self.fields.get(b"connection")
+        if wish is None:
+            self.keep_alive = self.version == b"HTTP/1.1"
+        else:
+            tokens = [token.strip() for token in wish.lower().split(b",")]
+            self.keep_alive = b"close" not in tokens and (self.version == b"HTTP/1.1" or b"keep-alive" in tokens)
+
+
+class RequestHead(Head):
+    """A request's head that passed every refusal: `method`, `target` as sent, `expect_continue`."""
+
+    __slots__ = ()
+
+    @property
+    def expect_continue(self) -> bool:
+        """Whether the client waits for `100 Continue` before it sends its body."""
+        return b"expect" in self.fields and self.version == b"HTTP/1.1"
+
+    def _read_start(self, parts: list[bytes]) -> None:
+        if len(parts) == 3:
+            self.method, self.target, self.version = parts
+        else:
+            self.well_cut = False
+            self.method, self.target = parts[0], parts[1] if len(parts) > 1 else b""
+            self.version = parts[-1] if len(parts) > 3 else b""
+
+
+class ResponseHead(Head):
+    """A response's head: `status` (100..999), `reason` phrase."""
+
+    __slots__ = ("reason",)
+
+    def _read_start(self, parts: list[bytes]) -> None:
+        self.version = parts[0]
+        status = parts[1] if len(parts) > 1 else b""
+        self.well_cut = self.well_cut and len(status) == 3 and status.isdigit()
+        self.status = int(status) if self.well_cut else 0
+        self.reason = b" ".join(parts[2:])
+        self.well_cut = self.well_cut and self.status >= 100
+
+
+def _judge(parser: httptools.HttpRequestParser | httptools.HttpResponseParser, raw: bytes) -> None:
+    try:
+        parser.feed_data(raw)
+    except httptools.HttpParserUpgrade:
+        pass  # neither Upgrade nor CONNECT changes how a head reads
+    except httptools.HttpParserError as error:
+        raise BadHead(400, "malformed", f"is not read by llhttp: {error}") from None
+
+
+def parse_request(raw: bytes) -> RequestHead:
+    """
+    The request head in `raw`, which ends with its blank line.
+
+    Raises BadHead with the status to answer; every refusal is a row of refusals.REQUEST_ROWS or llhttp's.
+    """
+    head = RequestHead(raw)
+    check_request(head)
+    _judge(httptools.HttpRequestParser(_SILENT), raw)
+    head.settle_framing()
+    return head
+
+
+def parse_response(raw: bytes) -> ResponseHead:
+    """
+    The response head in `raw`, which ends with its blank line.
+
+    Raises BadHead (the status is for the log; a client is answered 502).
+    """
+    head = ResponseHead(raw)
+    check_response(head)
+    _judge(httptools.HttpResponseParser(_SILENT), raw)
+    head.settle_framing()
+    return head

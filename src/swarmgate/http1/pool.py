@@ -1,0 +1,121 @@
+"""
+Connections to one target, shared by all calls: who gets which, and what has to be opened or closed for it.
+
+Here lives a pure assignment: events in, the input/output to do out; nothing is dialled or closed here. Idle connections
+are given out last in, first out: the warmest serves, the coldest expire. Each is promised to exactly one call. Size is
+peak rate x mean response time x 1.3 (essay A); the share of uses that needed no new connection is a metric.
+"""
+
+from collections import deque
+from typing import Generic, NamedTuple, TypeVar
+
+C = TypeVar("C")  # a connection
+W = TypeVar("W")  # a call that waits for one
+
+
+class Todo(NamedTuple, Generic[C, W]):
+    """What the driver has to do: hand out, dial, close."""
+
+    give: list[tuple[W, C]]
+    dial: int
+    close: list[C]
+
+
+class PoolFull(ValueError):
+    """More calls wait than the pool lets wait: `field` = `waiting`, `reason` = `pool_full`; nothing changed."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"waiting: {limit} calls already wait for a connection to this target; retry later")
+        self.field, self.reason = "waiting", "pool_full"
+
+
+class Pool(Generic[C, W]):
+    """At most `size` connections (open or being dialled), idle ones kept `idle_ms`, at most `max_waiting` calls waiting."""
+
+    __slots__ = ("_dialling", "_idle", "_idle_ms", "_leased", "_max_waiting", "_size", "_waiting", "dials", "uses")
+
+    def __init__(self, size: int, *, idle_ms: int, max_waiting: int) -> None:
+        self._size = size
+        self._idle_ms = idle_ms
+        self._max_waiting = max_waiting
+        self._idle: deque[tuple[C, int]] = deque()  # (connection, expires at), oldest first
+        self._leased: set[C] = set()
+        self._dialling = 0
+        self._waiting: deque[W] = deque()
+        self.uses = 0
+        self.dials = 0
+
+    def ask(self, waiter: W, now_ms: int) -> Todo[C, W]:
+        """A call wants a connection; it gets one at once or waits its turn. Raises PoolFull."""
+        if len(self._waiting) >= self._max_waiting:
+            raise PoolFull(self._max_waiting)
+        self._waiting.append(waiter)
+        return self._assign(now_ms)
+
+    def ask_first(self, waiter: W, now_ms: int) -> Todo[C, W]:
+        """The same, before all others: for a call whose connection turned out to be closed."""
+        self._waiting.appendleft(waiter)
+        return self._assign(now_ms)
+
+    def idle(self) -> list[C]:
+        """The idle connections, coldest first."""
+        return [connection for connection, _ in self._idle]
+
+    def withdraw(self, waiter: W) -> bool:
+        """A waiting call wants none any more; false if it was not waiting. A dial on its way serves the next one."""
+        try:
+            self._waiting.remove(waiter)
+        except ValueError:
+            return False
+        return True
+
+    def opened(self, connection: C, now_ms: int) -> Todo[C, W]:
+        """A dial succeeded."""
+        self._dialling -= 1
+        self._idle.append((connection, now_ms + self._idle_ms))
+        return self._assign(now_ms)
+
+    def failed(self, now_ms: int) -> tuple[W | None, Todo[C, W]]:
+        """A dial failed: the call that has waited longest is to hear it (None if nobody waits any more)."""
+        self._dialling -= 1
+        victim = self._waiting.popleft() if self._waiting else None
+        return victim, self._assign(now_ms)
+
+    def give_back(self, connection: C, now_ms: int) -> Todo[C, W]:
+        """A call is done with its connection, which may serve another."""
+        self._leased.discard(connection)
+        self._idle.append((connection, now_ms + self._idle_ms))
+        return self._assign(now_ms)
+
+    def lost(self, connection: C, now_ms: int) -> Todo[C, W]:
+        """A connection closed, leased or idle."""
+        if connection in self._leased:
+            self._leased.discard(connection)
+        else:
+            self._idle = deque(entry for entry in self._idle if entry[0] is not connection)
+        return self._assign(now_ms)
+
+    def expire(self, now_ms: int) -> Todo[C, W]:
+        """Close what has been idle too long."""
+        return self._assign(now_ms)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds and awaits nothing, so that it can be forgotten."""
+        return not (self._idle or self._leased or self._dialling or self._waiting)
+
+    def _assign(self, now_ms: int) -> Todo[C, W]:
+        close: list[C] = []
+        while self._idle and self._idle[0][1] <= now_ms:
+            close.append(self._idle.popleft()[0])
+        give: list[tuple[W, C]] = []
+        while self._waiting and self._idle:
+            connection, _ = self._idle.pop()
+            self._leased.add(connection)
+            give.append((self._waiting.popleft(), connection))
+        self.uses += len(give)
+        room = self._size - len(self._leased) - len(self._idle) - self._dialling
+        dial = max(0, min(len(self._waiting) - self._dialling, room))
+        self._dialling += dial
+        self.dials += dial
+        return Todo(give, dial, close)

@@ -1,0 +1,109 @@
+"""
+Heads going out: request heads to targets, response heads to clients, and our own errors.
+
+Here live lists of (lower-case name, value) turned into bytes; nothing is sent. What a hop added stays on that hop
+(RFC 9110 7.6.1), also what its Connection field names. One count of CR and LF over the whole head proves that no value
+brought its own: cheaper than a look at each value, and it cannot be forgotten for one.
+"""
+
+import json
+from collections.abc import Container, Iterable
+from http import HTTPStatus
+
+from swarmgate.http1.head import Head, Header
+
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authentication-info",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+_HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
+_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class BadField(ValueError):
+    """A head that would carry CR, LF or NUL inside a field: `field` names it, `reason` is `injection`."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"{field}: holds CR, LF or NUL; it would start a line of its own and is not sent")
+        self.field, self.reason = field, "injection"
+
+
+def passed_on(head: Head, drop: Container[bytes] = ()) -> list[Header]:
+    """The end-to-end fields of a head, without framing, host, expect, what Connection names, and `drop`."""
+    wish = head.fields.get(b"connection")
+    if wish in _HARMLESS_WISHES:
+        return [field for field in head.headers if field[0] not in REPLACED and field[0] not in drop]
+    named = {token.strip() for token in (wish or b"").lower().split(b",")}
+    return [f for f in head.headers if f[0] not in REPLACED and f[0] not in named and f[0] not in drop]
+
+
+def request_head(
+    method: bytes,
+    target: bytes,
+    host: bytes,
+    headers: Iterable[Header],
+    *,
+    length: int | None = None,
+    chunked: bool = False,
+) -> bytes:
+    """A request head for a target: host first, then `headers`, then the framing; raises BadField."""
+    fields = [(b"host", host), *headers]
+    if chunked:
+        fields.append((b"transfer-encoding", b"chunked"))
+    elif length is not None:
+        fields.append((b"content-length", b"%d" % length))
+    return _lines(b"%b %b HTTP/1.1" % (method, target), fields)
+
+
+def response_head(
+    status: int,
+    headers: Iterable[Header],
+    *,
+    length: int | None = None,
+    chunked: bool = False,
+    close: bool = False,
+) -> bytes:
+    """A response head for a client; with neither `length` nor `chunked` it states no body; raises BadField."""
+    fields = list(headers)
+    if chunked:
+        fields.append((b"transfer-encoding", b"chunked"))
+    elif length is not None:
+        fields.append((b"content-length", b"%d" % length))
+    if close:
+        fields.append((b"connection", b"close"))
+    return _lines(b"HTTP/1.1 %d %b" % (status, _PHRASES.get(status, b"")), fields)
+
+
+def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], bytes]:
+    """Headers and JSON body of an answer of ours, in the shape the SDKs read: `{"error": {message, type, code}}`."""
+    body = json.dumps({"error": {"message": sentence, "type": f"http_{status}", "code": reason}}).encode()
+    return [(b"content-type", b"application/json")], body
+
+
+def _lines(start: bytes, fields: list[Header]) -> bytes:
+    lines = [start]
+    lines += [b"%b: %b" % field for field in fields]
+    raw = b"\r\n".join(lines) + b"\r\n\r\n"
+    expected = len(lines) + 1
+    if raw.count(b"\n") != expected or raw.count(b"\r") != expected or b"\0" in raw:
+        raise BadField(_culprit(start, fields))
+    return raw
+
+
+def _culprit(start: bytes, fields: list[Header]) -> str:
+    if any(byte in start for byte in b"\r\n\0"):
+        return "start line"
+    guilty = next(name for name, value in fields if any(byte in name + value for byte in b"\r\n\0"))
+    return guilty.decode("ascii", "replace").replace("\r", "?").replace("\n", "?").replace("\0", "?")
