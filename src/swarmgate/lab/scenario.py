@@ -21,6 +21,8 @@ Positive = Annotated[int, Field(ge=1, le=2**53)]
 NotNegative = Annotated[int, Field(ge=0, le=2**53)]
 Percent = Annotated[int, Field(ge=1, le=100)]
 
+MOST_GATES = 64
+
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -247,7 +249,7 @@ class Scenario(_Table):
     seed: NotNegative = 1
     duration_s: Annotated[int, Field(ge=1, le=7 * 86_400)]
     warmup_s: NotNegative = 0
-    gates: Annotated[int, Field(ge=1, le=64)] = 1
+    gates: Annotated[int, Field(ge=1, le=MOST_GATES)] = 1
     targets: Annotated[tuple[Target, ...], Field(strict=False)]
     loads: Annotated[tuple[Load, ...], Field(strict=False)]
     faults: Annotated[tuple[Fault, ...], Field(strict=False)] = ()

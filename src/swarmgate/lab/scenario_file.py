@@ -19,7 +19,7 @@ from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import RULES, Fault, gate_names
 from swarmgate.lab.latency import laws
 from swarmgate.lab.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
-from swarmgate.lab.scenario import Scenario
+from swarmgate.lab.scenario import MOST_GATES, Scenario
 
 _LIMITS = (
     scenario.FixedWindowLimit,
@@ -105,7 +105,7 @@ def _references(raw: dict[str, Any]) -> Iterator[tuple[Loc, dict[str, Any], str,
     gates = raw.get("gates", 1)
     places = {
         "target": targets,
-        "gate": gate_names(gates if isinstance(gates, int) and gates <= 64 else 0),
+        "gate": gate_names(gates if isinstance(gates, int) and gates <= MOST_GATES else MOST_GATES),
         "store": ("store",),
     }
     for loc, table in _tables(raw, "targets"):
@@ -125,11 +125,12 @@ def _unresolved(raw: dict[str, Any]) -> Iterator[tuple[Loc, str]]:
         if isinstance(value := table.get(key), str) and value not in names:
             yield (*loc, key), f"{value!r} is not there; {nearest(value, names)}"
     for key in ("targets", "loads"):
-        names = _names(raw, key)
         if raw.get(key) == []:
             yield (key,), "is empty: at least one is needed"
+        seen: list[Any] = []
         for loc, table in _tables(raw, key):
-            if names.count(str(table.get("name"))) > 1:
+            if "name" in table and table["name"] in seen:
                 yield (*loc, "name"), f"{table['name']!r} is used more than once"
+            seen.append(table.get("name"))
             if table.get("limits") == []:
                 yield (*loc, "limits"), "is empty: a target without a limit needs no gate"
