@@ -5,32 +5,34 @@ Here lives the outgoing half of client_end.py: which head, which framing (chunks
 what has no body, and what a client may not take for whole. After the client has gone, everything here does nothing.
 """
 
-import asyncio
 import socket
 import struct
 from collections.abc import Sequence
 from typing import Any
 
+from swarmgate.http1.connection import Connection
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, BodyReader
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import CONTINUE, response_head
+from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_head
+from swarmgate.http1.sweep import Sweep
 
+GOODBYE_MS = 10_000
 SILENT, RAW, CHUNKED = range(3)  # how payload goes out
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
-class Answering(asyncio.Protocol):
+class Answering(Connection):
     """
     Answers the call in flight: `respond`, or `start_stream`, `write_chunk`*, `finish` or `cut`.
 
     `head` is that call's or None; `call` belongs to the handler, which may keep its record there.
     """
 
-    __slots__ = ("_begun", "_body", "_keep", "_open", "_out", "_transport", "call", "head")
+    __slots__ = ("_begun", "_body", "_keep", "_open", "_out", "call", "head")
 
-    _transport: asyncio.Transport
-
-    def __init__(self) -> None:
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__(sweep)
         self._body = BodyReader.empty()
         self._open = True  # further requests are read
         self._keep = True  # after this answer, too
@@ -70,8 +72,9 @@ class Answering(asyncio.Protocol):
 
     def cut(self) -> None:
         """End an answer that cannot be completed so that the client cannot take it for whole; the call is over."""
+        out, self._out = self._out, SILENT
         self._end_call()
-        if self._out == RAW:  # by length the client would see it; until close only a reset tells
+        if out == RAW:  # by length the client would see it; until close only a reset tells
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
         else:
@@ -81,6 +84,10 @@ class Answering(asyncio.Protocol):
         """Tell a client that asked (`Expect: 100-continue`) to send its body; others do so unasked."""
         if self.head is not None and self.head.expect_continue and not self._begun and not self._body.done:
             self._transport.write(CONTINUE)
+
+    def _start_tunnel(self) -> None:
+        self._begun, self._out, self._body = True, RAW, BodyReader.until_close()
+        self._transport.write(TUNNEL_OPEN)
 
     def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:
         head = self.head
@@ -100,5 +107,21 @@ class Answering(asyncio.Protocol):
     def _done(self) -> None:
         raise NotImplementedError
 
+    def _send_refusal(self, bad: BadHead) -> None:
+        headers, body = error_body(bad.status, bad.reason, str(bad))
+        self._transport.write(response_head(bad.status, headers, length=len(body), close=True) + body)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
     def _close(self) -> None:
-        raise NotImplementedError
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self._transport.close()

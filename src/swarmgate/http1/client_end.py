@@ -7,7 +7,6 @@ open means it left (design 3), also when it only half-closed.
 """
 
 import asyncio
-from typing import cast
 
 from swarmgate.http1.answer import SILENT, Answering
 from swarmgate.http1.framing import BadBody, request_body
@@ -15,44 +14,48 @@ from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead, parse_request
 from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
 from swarmgate.http1.refusals import BadHead
-from swarmgate.http1.render import error_body, response_head
 from swarmgate.http1.sweep import NEVER, Sweep
 
 MAX_WAITING_BYTES = 64 * 1024
-WRITE_BUFFER_BYTES = 64 * 1024
 HEAD_MS = 10_000
 KEEP_ALIVE_MS = 75_000
 BODY_MS = 30_000
 STALLED_WRITE_MS = 60_000
-LINGER_MS = 2_000
 
 
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_handler", "_heads", "_paused", "_serving", "_sweep", "_waiting", "deadline_ms")
+    __slots__ = ("_body_ms", "_handler", "_heads", "_serving", "_waiting")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
-        super().__init__()
+        super().__init__(sweep)
         self._handler = handler
-        self._sweep = sweep
         self._heads = HeadBuffer(REQUEST_FIRST)
         self._waiting = bytearray()  # pipelined, unparsed
         self._serving = False  # inside the loop over requests: it goes on by itself
-        self._paused = False  # reading
-        self.deadline_ms = NEVER
+        self._body_ms = BODY_MS
+
+    def open_tunnel(self, idle_ms: int) -> None:
+        """Answer CONNECT: from now on all bytes are payload, both ways, until `finish`, `cut` or the client's end."""
+        self._start_tunnel()
+        self._body_ms = idle_ms
+        self.deadline_ms = self._limit()
+        early = bytes(self._waiting)
+        self._waiting.clear()
+        self.resume()
+        if early:
+            self._hold(early)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Watch it from the first moment: a connection that says nothing has a limit too."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self.deadline_ms = self._sweep.now_ms + HEAD_MS
-        self._sweep.watch(self)
+        """Accepted; the first request has as long to begin as any other."""
+        super().connection_made(transport)
+        self.deadline_ms = self._limit()
 
     def data_received(self, data: bytes) -> None:
         """A read: the next head, this call's body, or bytes that must wait."""
         if self.head is not None and not self._body.done:
-            self.deadline_ms = self._sweep.now_ms + BODY_MS
+            self.deadline_ms = self._sweep.now_ms + self._body_ms
             data = self._take_body(data)
         if not data or not self._open:
             return
@@ -109,23 +112,18 @@ class ClientEnd(Answering):
         return self._body.leftover
 
     def _hold(self, data: bytes) -> None:
+        if not self._body.done:  # a tunnel was opened meanwhile
+            self._take_body(data)
+            return
         self._waiting += data
         if len(self._waiting) >= MAX_WAITING_BYTES:
             self._paused = True
             self._transport.pause_reading()
 
-    def pause_body(self) -> None:
-        """Stop reading the request's body."""
-        self.deadline_ms = NEVER
-        self._paused = True
-        self._transport.pause_reading()
-
-    def resume_body(self) -> None:
-        """Go on reading it."""
-        if self._paused:
-            self._paused = False
-            self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
-            self._transport.resume_reading()
+    def _limit(self) -> int:
+        if self.head is None:
+            return self._sweep.now_ms + KEEP_ALIVE_MS
+        return NEVER if self._body.done else self._sweep.now_ms + self._body_ms
 
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
@@ -135,7 +133,8 @@ class ClientEnd(Answering):
 
     def resume_writing(self) -> None:
         """The client caught up."""
-        self.deadline_ms = NEVER if self.head is not None else self._sweep.now_ms + KEEP_ALIVE_MS
+        if self._open:
+            self.deadline_ms = self._limit()
         if self.head is not None:
             self._handler.on_resume(self)
 
@@ -143,9 +142,9 @@ class ClientEnd(Answering):
         """The client said its last byte: an open call is cancelled, the connection closed."""
         self._leave()
 
-    def connection_lost(self, _exc: Exception | None) -> None:
-        """The connection is no more."""
-        self._sweep.forget(self)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is no more; an open call is cancelled."""
+        super().connection_lost(exc)
         self._leave()
 
     def on_deadline(self) -> None:
@@ -168,9 +167,7 @@ class ClientEnd(Answering):
             self._close()
         else:
             self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
-            if self._paused:
-                self._paused = False
-                self._transport.resume_reading()
+            self.resume()
             if self._waiting and not self._serving:
                 data = bytes(self._waiting)
                 self._waiting.clear()
@@ -186,10 +183,8 @@ class ClientEnd(Answering):
 
     def _refuse(self, bad: BadHead) -> None:
         """Answer what is not read, once and for all."""
-        headers, body = error_body(bad.status, bad.reason, str(bad))
-        self._transport.write(response_head(bad.status, headers, length=len(body), close=True) + body)
+        self._send_refusal(bad)
         self._handler.on_refused(self, bad)
-        self._linger()
 
     def _break(self, bad: BadHead) -> None:
         """The call's own request is broken: it is gone; tell the client unless its answer has begun."""
@@ -199,17 +194,3 @@ class ClientEnd(Answering):
             self._transport.abort()
         else:
             self._refuse(bad)
-
-    def _linger(self) -> None:
-        """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
-        self._open = False
-        self.deadline_ms = self._sweep.now_ms + LINGER_MS
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        else:
-            self._transport.close()
-
-    def _close(self) -> None:
-        self._open = False
-        self.deadline_ms = self._sweep.now_ms + LINGER_MS
-        self._transport.close()

@@ -3,7 +3,7 @@ The table of what a message head may not be, and the one error that says so.
 
 Here live rules over bytes already cut into lines; no reading, no sockets. llhttp is lenient by design where proxies
 must not be (RFC 9112 11.2: two readers that disagree about one message smuggle a second). A row applies to a head
-as it came; the first row that applies is the answer. `is_plain` is the fast yes: it holds only where no row applies.
+as it came; the first row that applies is the answer. plain.py is the fast yes before this walk.
 """
 
 import re
@@ -14,12 +14,12 @@ MAX_HEADERS = 100
 MAX_LENGTH = 2**63
 METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"CONNECT"})
 
-_TOKEN_BYTES = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CONTROL_BYTES = bytes(set(range(32)) - {9, 10, 13}) + b"\x7f"  # RFC 9110 5.5: never inside a head
+TOKEN_BYTES = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+CONTROL_BYTES = bytes(set(range(32)) - {9, 10, 13}) + b"\x7f"  # RFC 9110 5.5: never inside a head
 _DIGITS = re.compile(rb"[0-9]{1,19}")
-_AUTHORITY = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?")  # RFC 3986 3.2.2
+AUTHORITY = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?")  # RFC 3986 3.2.2
 _ABSOLUTE = re.compile(rb"(?i:(https?)://)([^/?]*)")
-_TARGET = re.compile(rb"[!-~]+")
+TARGET = re.compile(rb"[!-~]+")
 _DEFAULT_PORT = {b"http": b":80", b"https": b":443"}
 
 
@@ -82,7 +82,7 @@ def _form_fits(head: Lines) -> bool:
 
 
 def _bad_name(head: Lines) -> bool:
-    return any(not name or name.translate(None, _TOKEN_BYTES) for name, _ in head.headers)
+    return any(not name or name.translate(None, TOKEN_BYTES) for name, _ in head.headers)
 
 
 def _bad_length(head: Lines) -> bool:
@@ -92,7 +92,7 @@ def _bad_length(head: Lines) -> bool:
 
 def _bad_authority(head: Lines) -> bool:
     authority, host = authority_of(head), head.fields.get(b"host")
-    return any(text and not _AUTHORITY.fullmatch(text) for text in (authority, host)) or authority == b""
+    return any(text and not AUTHORITY.fullmatch(text) for text in (authority, host)) or authority == b""
 
 
 # fmt: off
@@ -100,7 +100,7 @@ def _bad_authority(head: Lines) -> bool:
 LINES = (
     Row("bare_lf", "head", lambda h: h.raw.count(b"\n") > h.raw.count(b"\r\n"), 400, "a line ends in LF without CR"),
     Row("bare_cr", "head", lambda h: h.raw.count(b"\r") > h.raw.count(b"\r\n"), 400, "a CR stands without LF"),
-    Row("control_byte", "head", lambda h: len(h.raw.translate(None, _CONTROL_BYTES)) < len(h.raw), 400, "NUL or another control byte"),
+    Row("control_byte", "head", lambda h: len(h.raw.translate(None, CONTROL_BYTES)) < len(h.raw), 400, "NUL or another control byte"),
     Row("obs_fold", "head", lambda h: b"\n " in h.raw or b"\n\t" in h.raw, 400, "a header value is folded over two lines"),
     Row("space_before_colon", "head", lambda h: any(n.endswith((b" ", b"\t")) for n, _ in h.headers), 400, "space between a header name and its colon"),
     Row("bad_name", "head", _bad_name, 400, "a header name is empty or no token of ASCII"),
@@ -124,7 +124,7 @@ START = (
     Row("method_unknown", "method", lambda h: h.method not in METHODS, 501, "is none of GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT"),
     Row("target_fragment", "target", lambda h: b"#" in h.target, 400, "carries a fragment"),
     Row("target_userinfo", "target", lambda h: b"@" in (authority_of(h) or b""), 400, "carries userinfo"),
-    Row("target_bytes", "target", lambda h: not _TARGET.fullmatch(h.target), 400, "holds bytes that are not visible ASCII"),
+    Row("target_bytes", "target", lambda h: not TARGET.fullmatch(h.target), 400, "holds bytes that are not visible ASCII"),
     Row("target_form", "target", lambda h: not _form_fits(h), 400, "is neither a path, an http(s) URL, nor what the method allows"),
 )
 
@@ -146,57 +146,8 @@ REQUEST_ROWS = (*START[:3], *LINES, *START[3:], *FRAMING, *HOST, *WISHES)
 RESPONSE_ROWS = (*START[1:2], *LINES, *FRAMING)
 
 
-def _plain_lines(head: Lines) -> bool:
-    raw, lines = head.raw, len(head.headers) + 2
-    return (
-        head.well_cut
-        and raw.count(b"\n") == lines
-        and raw.count(b"\r") == lines
-        and lines <= MAX_HEADERS + 2
-        and len(raw.translate(None, _CONTROL_BYTES)) == len(raw)
-        and b"" not in head.fields
-        and not b"".join(head.fields).translate(None, _TOKEN_BYTES)
-        and head.version == b"HTTP/1.1"
-    )
-
-
-def _plain_fields(head: Lines) -> bool:
-    fields, length = head.fields, head.fields.get(b"content-length", b"0")
-    return (
-        len(fields) == len(head.headers)
-        and b"transfer-encoding" not in fields
-        and length.isdigit()
-        and len(length) < 19
-    )
-
-
-def _plain_request(head: Lines) -> bool:
-    target, host = head.target, head.fields.get(b"host")
-    return (
-        head.method in METHODS
-        and head.method != b"CONNECT"
-        and target.startswith(b"/")
-        and b"#" not in target
-        and _TARGET.fullmatch(target) is not None
-        and host is not None
-        and _AUTHORITY.fullmatch(host) is not None
-        and b"expect" not in head.fields
-    )
-
-
-def check_request(head: Lines) -> None:
-    """Raise BadHead for the first row that applies; a plain head (a property test: no row applies) skips the walk."""
-    if not (_plain_lines(head) and _plain_fields(head) and _plain_request(head)):
-        _walk(head, REQUEST_ROWS)
-
-
-def check_response(head: Lines) -> None:
-    """Raise BadHead for the first row that applies to a response."""
-    if not (_plain_lines(head) and _plain_fields(head)):
-        _walk(head, RESPONSE_ROWS)
-
-
-def _walk(head: Lines, rows: tuple[Row, ...]) -> None:
+def refuse(head: Lines, rows: tuple[Row, ...]) -> None:
+    """Raise BadHead for the first row that applies; do nothing when none does."""
     for row in rows:
         if row.applies(head):
             raise BadHead(row.status, row.name, row.sentence, row.field)

@@ -30,6 +30,7 @@ REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 _HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class BadField(ValueError):
