@@ -1,0 +1,68 @@
+"""
+What both ends of the gate have in common: a transport, one limit in time, and reading that can be paused.
+
+Here lives no HTTP. A limit is an integer that the sweep looks at; while nobody reads there is none, for our own slowness
+is not the peer's silence.
+"""
+
+import asyncio
+from typing import cast
+
+from swarmgate.http1.sweep import NEVER, Sweep
+
+WRITE_BUFFER_BYTES = 64 * 1024  # above it the source is paused
+
+
+class Connection(asyncio.Protocol):
+    """One connection, watched by the sweep from its first moment to its last; `deadline_ms` is on the sweep's clock."""
+
+    __slots__ = ("_paused", "_sweep", "_transport", "deadline_ms")
+
+    _transport: asyncio.Transport
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._paused = False
+        self.deadline_ms = NEVER
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connected, TLS included."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._sweep.watch(self)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The connection is no more."""
+        self._sweep.forget(self)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether its end has been seen or begun."""
+        return self._transport.is_closing()
+
+    @property
+    def peer(self) -> str:
+        """The other side's IP address, empty if unknown."""
+        name = self._transport.get_extra_info("peername")
+        return str(name[0]) if name else ""
+
+    def pause(self) -> None:
+        """Stop reading: what is read has nowhere to go."""
+        self._paused = True
+        self.deadline_ms = NEVER
+        self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Go on reading."""
+        if self._paused:
+            self._paused = False
+            self.deadline_ms = self._limit()
+            self._transport.resume_reading()
+
+    def _limit(self) -> int:
+        """The deadline of the present state, counted from now."""
+        raise NotImplementedError
+
+    def on_deadline(self) -> None:
+        """The limit has passed."""
+        raise NotImplementedError

@@ -1,0 +1,73 @@
+"""
+A response as it comes: heads until the final one, then its body.
+
+Here lives the order of what a target sends for one request, without sockets: interim responses (1xx) are skipped, but
+not without end; one that switches protocols was never asked for, because Upgrade is not passed on.
+"""
+
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.framing import BodyReader, response_body
+from swarmgate.http1.head import ResponseHead, parse_response
+from swarmgate.http1.head_buffer import RESPONSE_FIRST, HeadBuffer
+from swarmgate.http1.refusals import BadHead
+
+MAX_INTERIM = 16
+
+
+class BrokenResponse(ValueError):
+    """What came is no response to the request: `fault` says why, `field` and `reason` for the log."""
+
+    def __init__(self, fault: Fault, field: str = "head", detail: str = "") -> None:
+        super().__init__(f"{field}: {fault.sentence}{detail and ': '}{detail}")
+        self.fault, self.field, self.reason = fault, field, fault.code
+
+
+class ResponseReader:
+    """Reads one response after another: `begin(method)`, `feed_head` until `head` is there, then `body.feed`."""
+
+    __slots__ = ("_heads", "_interim", "_method", "body", "head", "wants_head")
+
+    def __init__(self) -> None:
+        self._heads = HeadBuffer(RESPONSE_FIRST)
+        self._method = b""
+        self._interim = 0
+        self.head: ResponseHead | None = None
+        self.wants_head = False
+        self.body = BodyReader.empty()
+
+    def begin(self, method: bytes) -> None:
+        """A request with this method was sent; HEAD has no body whatever the response's fields say."""
+        self._method, self._interim, self.head, self.wants_head = method, 0, None, True
+
+    def begin_tunnel(self) -> None:
+        """No head will come: every byte is payload."""
+        self.head, self.wants_head, self.body = None, False, BodyReader.until_close()
+
+    def feed_head(self, data: bytes) -> bytes:
+        """
+        Bytes of heads: the rest that belongs to the body once `head` is there, else nothing.
+
+        Raises BrokenResponse.
+        """
+        while True:
+            try:
+                found = self._heads.feed(data)
+                if found is None:
+                    return b""
+                head = parse_response(found[0])
+            except BadHead as bad:
+                raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
+            if head.status >= 200:
+                self.head, self.body, self.wants_head = head, response_body(head, self._method), False
+                return found[1]
+            self._interim += 1
+            if head.status == 101:
+                raise BrokenResponse(Fault.UNASKED_UPGRADE)
+            if self._interim > MAX_INTERIM:
+                raise BrokenResponse(Fault.TOO_MANY_INTERIM)
+            data = found[1]
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """Whether the connection may be used again: whole, nothing behind it, no close announced."""
+        return self.head is not None and self.head.keep_alive and self.body.done and not self.body.leftover
