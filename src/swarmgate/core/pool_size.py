@@ -1,0 +1,27 @@
+"""
+How many connections a target's shared pool needs: peak rate x response time x 1.3 (essay A; Little's law).
+
+Little: the mean number in progress is arrivals times stay. The 30 % on top is for what arrives in bunches.
+"""
+
+from swarmgate.core.errors import BadInput
+
+SPARE_PERCENT = 130
+FEWEST = 2  # one connection would make every reconnect a stop
+MOST = 4_096  # file descriptors; more streams than this belong to more processes
+
+
+def pool_size(peak_per_minute: int, response_ms: int, fewest: int = FEWEST, most: int = MOST) -> int:
+    """
+    Connections for `peak_per_minute` requests that each take `response_ms`, rounded up, within `fewest` and `most`.
+
+    100 per second x 2 s x 1.3 = 260. Per minute, because targets are often slower than one per second.
+    Errors: `BadInput` for a negative amount or bounds that exclude each other.
+    """
+    for field, amount in (("peak_per_minute", peak_per_minute), ("response_ms", response_ms), ("fewest", fewest)):
+        if amount < 0:
+            raise BadInput(field, f"{amount} is negative")
+    if most < fewest:
+        raise BadInput("most", f"{most} is below the {fewest} connections that are kept at least")
+    needed = -(-peak_per_minute * response_ms * SPARE_PERCENT // (60_000 * 100))
+    return max(fewest, min(needed, most))
