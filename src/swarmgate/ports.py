@@ -10,10 +10,10 @@ from typing import Protocol
 
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Take, Usage
-from swarmgate.core.call import Call
-from swarmgate.core.commands import Answer, Intent, Outcome
+from swarmgate.core.commands import Answer, Intent, Note
 from swarmgate.core.events import Event
 from swarmgate.core.limits import Limits
+from swarmgate.core.record import Call
 
 Fire = Callable[[Call, Event], None]
 
@@ -71,7 +71,7 @@ class BudgetStore(Protocol):
 
 
 class Transport(Protocol):
-    """What reaches targets. `connect` fires Ready or ConnectFailed; `send` fires Head, Content, Ended or Lost."""
+    """What reaches targets. `connect` fires Ready or Lost; `send` fires Content, Progress, Ended or Lost."""
 
     def connect(self, call: Call) -> None:
         """Have a connection for `call.route` ready, from the pool or dialled."""
@@ -93,6 +93,10 @@ class Transport(Protocol):
 class Client(Protocol):
     """The caller's side of a call."""
 
+    def relay(self, call: Call) -> None:
+        """Let the caller see the answer from here on, beginning with what is held."""
+        ...
+
     def answer(self, call: Call, answer: Answer) -> None:
         """Say how the call ended, if nothing was relayed yet; otherwise end the relay honestly."""
         ...
@@ -105,6 +109,10 @@ class Journal(Protocol):
         """Note an attempt before its first byte leaves."""
         ...
 
-    def outcome(self, call: Call, outcome: Outcome) -> None:
-        """Note how an attempt or a call ended."""
+    def note(self, call: Call, note: Note) -> None:
+        """Note how an attempt ended."""
+        ...
+
+    def end(self, call: Call, answer: Answer) -> None:
+        """Note how the call ended."""
         ...

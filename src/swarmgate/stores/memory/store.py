@@ -9,9 +9,9 @@ from collections.abc import Callable
 from swarmgate.core import kernel
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book, Take, Usage
-from swarmgate.core.call import Call
 from swarmgate.core.limits import Limits
 from swarmgate.core.line import leave
+from swarmgate.core.record import Call
 from swarmgate.ports import Clock, Fire
 
 

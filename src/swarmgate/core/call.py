@@ -1,0 +1,139 @@
+"""
+The life of a call as one table: state x event -> what is done and where it may lead.
+
+`step` is the only door: it looks the pair up, lets the entry change the record, and returns commands for the pump.
+A pair that is not in the table cannot happen; if it does, `BadTransition` says which. The diagram in the docs is
+drawn from `TABLE` (`python -m swarmgate.core.call`). Entries live in core/queueing.py and core/running.py.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from swarmgate.core import queueing, running
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.commands import ABORT, Command, End
+from swarmgate.core.events import (
+    Arrived,
+    ClientLeft,
+    Content,
+    DeadlinePassed,
+    Ended,
+    Event,
+    Lost,
+    Progress,
+    Ready,
+    StoreLost,
+    Woken,
+)
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, State
+
+Act = Callable[[Call, Any, int], tuple[Command, ...]]
+
+
+class BadTransition(RuntimeError):
+    """An event that cannot happen in the call's state, or an entry that left its declared states: a bug of the gate."""
+
+
+class Entry(NamedTuple):
+    """What is done on one event in one state, and the states that may follow."""
+
+    act: Act
+    leads_to: frozenset[State]
+
+
+def _ignore(_call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
+    """Nothing: the event came too late to matter."""
+    return ()
+
+
+def _left_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
+    """The caller left before anything was sent: out of every line at once."""
+    return (ABORT, *queueing.leave_and_end(call, End.CANCELLED, Reason.CALLER_LEFT))
+
+
+def _late_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
+    """The caller's time is over before anything was sent."""
+    return (ABORT, *queueing.leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
+
+
+def _to(*states: State) -> frozenset[State]:
+    return frozenset(states)
+
+
+S = State
+_AFTER_FAILURE = _to(S.CONNECTING, S.BACKOFF, S.ENDED)
+_AFTER_ASKING = _to(S.ASKING, S.WAITING, S.SENDING, S.ENDED)
+_IN_LINE: dict[type, Entry] = {
+    ClientLeft: Entry(_left_in_line, _to(S.ENDED)),
+    DeadlinePassed: Entry(_late_in_line, _to(S.ENDED)),
+}
+_ON_THE_WIRE: dict[type, Entry] = {
+    ClientLeft: Entry(running.left, _to(S.ENDED)),
+    DeadlinePassed: Entry(running.too_late, _to(S.ENDED)),
+    Ended: Entry(running.ended, _AFTER_FAILURE),
+    Lost: Entry(running.lost, _AFTER_FAILURE),
+}
+
+TABLE: dict[State, dict[type, Entry]] = {
+    S.NEW: {Arrived: Entry(queueing.connect, _to(S.CONNECTING))},
+    S.CONNECTING: {
+        **_IN_LINE,
+        Ready: Entry(queueing.ask, _AFTER_ASKING),
+        Lost: Entry(running.unconnected, _AFTER_FAILURE),
+        Woken: Entry(_ignore, _to(S.CONNECTING)),
+    },
+    S.ASKING: {
+        **_IN_LINE,
+        Granted: Entry(queueing.granted, _AFTER_ASKING),
+        Denied: Entry(queueing.denied, _to(S.CONNECTING, S.WAITING, S.ENDED)),
+        StoreLost: Entry(queueing.store_lost, _to(S.WAITING, S.ENDED)),
+        Lost: Entry(_ignore, _to(S.ASKING)),  # sending will find out
+        Woken: Entry(_ignore, _to(S.ASKING)),
+    },
+    S.WAITING: {**_IN_LINE, Woken: Entry(queueing.turn, _to(S.CONNECTING, S.ENDED))},
+    S.BACKOFF: {**_IN_LINE, Woken: Entry(queueing.connect, _to(S.CONNECTING))},
+    S.SENDING: {
+        **_ON_THE_WIRE,
+        Content: Entry(running.content, _to(S.RELAYING)),
+        Woken: Entry(running.slow, _to(S.SENDING) | _AFTER_FAILURE),
+    },
+    S.RELAYING: {
+        **_ON_THE_WIRE,
+        Progress: Entry(running.progress, _to(S.RELAYING)),
+        Woken: Entry(running.slow, _to(S.RELAYING) | _AFTER_FAILURE),
+    },
+    S.ENDED: {
+        Granted: Entry(queueing.grant_after_end, _to(S.ENDED)),
+        Denied: Entry(queueing.denial_after_end, _to(S.ENDED)),
+        **dict.fromkeys((Ready, Woken, Lost, Ended, Content, Progress, StoreLost), Entry(_ignore, _to(S.ENDED))),
+        **dict.fromkeys((ClientLeft, DeadlinePassed), Entry(_ignore, _to(S.ENDED))),
+    },
+}
+
+
+def step(call: Call, event: Event, now_ms: int) -> tuple[Command, ...]:
+    """The commands that follow from `event`; the record is changed. Errors: `BadTransition`."""
+    entry = TABLE[call.state].get(type(event))
+    if entry is None:
+        raise BadTransition(f"{type(event).__name__} cannot happen to {call!r}")
+    commands = entry.act(call, event, now_ms)
+    if call.state not in entry.leads_to:
+        raise BadTransition(f"{type(event).__name__} led {call!r} out of the table")
+    return commands
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    arrows = {
+        f"    {state.value} --> {after.value}: {event.__name__}"
+        for state, row in TABLE.items()
+        for event, entry in row.items()
+        for after in entry.leads_to
+        if not (after is state and entry.act is _ignore)
+    }
+    return "\n".join(["stateDiagram-v2", "    [*] --> new", *sorted(arrows), "    ended --> [*]"])
+
+
+if __name__ == "__main__":
+    print(diagram())  # noqa: T201  the one module of the core that can be run, to draw the docs

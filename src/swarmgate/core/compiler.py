@@ -1,0 +1,186 @@
+"""
+From what a provider publishes, "N per W", to a budget that cannot break it at the target (design 2: P2; 4: Compiler).
+
+Of the kinds that keep the promise the one with the best yield is chosen. A bucket keeps
+`floor(burst + rate * (W + X)) + U <= N`: X is the age at which a token is no longer spent, U what may be on its way.
+Slots are busy from send until the answer begins, plus W / headroom: exact for any latency. A counter counts slices.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from swarmgate.core.floors import floors
+from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits
+
+HEADROOM_PERCENT = 80  # the users' checklist: at most 80 % of the official limit
+COUNTER_FROM_MS = 3_600_000
+SLICES = 24
+FINEST = 1_000  # a rate is kept in thousandths of a unit per window
+LARGEST_SLOTS = 10_000
+USUAL_ANSWER_MS = 300
+
+
+class Unit(StrEnum):
+    """What a limit counts."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    INPUT_TOKENS = "input_tokens"
+    OUTPUT_TOKENS = "output_tokens"
+    BYTES = "bytes"
+    POINTS = "points"
+    MICRO = "micro"
+    CONCURRENT = "concurrent"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """
+    A limit as its owner states it: `amount` of `unit` in any `window_ms` (no window for CONCURRENT).
+
+    `answer_ms` is how long the target usually takes to begin its answer, `largest` the largest call of P0, P1 and P2
+    in this unit, `reserve` what is kept for P0, `reset_ms` when a calendar window begins if that is known.
+    """
+
+    amount: int
+    window_ms: int = 0
+    unit: Unit = Unit.REQUESTS
+    headroom_percent: int = HEADROOM_PERCENT
+    answer_ms: int = USUAL_ANSWER_MS
+    largest: tuple[int, int, int] = (1, 1, 1)
+    reserve: int | None = None
+    reset_ms: int | None = None
+    lease_ms: int = 60_000
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """
+    A budget that keeps the promise: its limits, at most `undelivered` units on their way, tokens spent within `fresh_ms`.
+
+    `yield_permille` is the mean rate it allows, in thousandths of the published one.
+    """
+
+    limits: Limits
+    undelivered: int
+    fresh_ms: int
+    yield_permille: int
+
+
+def compile_limit(published: Published) -> Compiled:
+    """The best budget for a published limit. Errors: `BadLimit` names the field and the rule that cannot be kept."""
+    _check(published)
+    if published.unit is Unit.CONCURRENT:
+        return _concurrency(published)
+    if published.window_ms >= COUNTER_FROM_MS or published.unit is Unit.MICRO:
+        return _counter(published)
+    kinds = [_bucket(published)]
+    if published.unit is Unit.REQUESTS and published.amount <= LARGEST_SLOTS:
+        kinds.append(_slots(published))
+    best = max((kind for kind in kinds if kind), key=lambda kind: kind.yield_permille, default=None)
+    if best is None:
+        reason = f"no bucket keeps burst + rate * (W + X) + U <= {published.amount}; raise it or count requests"
+        raise BadLimit("amount", published.amount, reason)
+    return best
+
+
+def fresh_ms(window_ms: int) -> int:
+    """X: a token older than this is lost, neither spent nor returned."""
+    return min(max(window_ms // 40, 20), 250)
+
+
+def _check(published: Published) -> None:
+    for field in ("amount", "window_ms", "headroom_percent", "answer_ms", "lease_ms"):
+        value = getattr(published, field)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadLimit(field, value, "must be an integer")
+        if not 0 <= value < EXACT:
+            raise BadLimit(field, value, "must lie between 0 and 2^53 - 1")
+    if published.amount < 1:
+        raise BadLimit("amount", published.amount, "must be at least 1; to stop a target, pause it")
+    if not 1 <= published.headroom_percent <= 100:
+        raise BadLimit("headroom_percent", published.headroom_percent, "must lie between 1 and 100")
+    if published.window_ms < 1 and published.unit is not Unit.CONCURRENT:
+        raise BadLimit("window_ms", published.window_ms, "a limit on use needs a window of at least 1 ms")
+    if max(published.largest) > published.amount:
+        reason = f"one call needs {max(published.largest)} and could never be sent (policy_larger_than_limit)"
+        raise BadLimit("amount", published.amount, reason)
+
+
+def _bucket(published: Published) -> Compiled | None:
+    amount, window_ms = published.amount, published.window_ms
+    fresh = fresh_ms(window_ms)
+    largest = max(published.largest)
+    fine = max(1, min(FINEST, LONGEST_LEVEL_WINDOW_MS // window_ms, EXACT // (2 * amount * window_ms + 1)))
+    steady = amount * published.headroom_percent * fine // 100
+    # What is left beside the steady rate holds the burst and what is on its way; the burst lets the largest call in.
+    left = amount - _arrives(steady, fine, window_ms, fresh)
+    undelivered = max(largest, left // 10)
+    burst = min(left - undelivered, amount // 4)
+    if burst < largest:
+        burst, undelivered = largest, largest
+        room = amount + 1 - burst - undelivered  # floor(): the fraction below one more unit is free
+        if room <= 0:
+            return None
+        steady = min(steady, -(-room * window_ms * fine // (window_ms + fresh)) - 1)
+        if steady < 1:
+            return None
+    limits = Limits(
+        BudgetKind.LEVEL,
+        burst=burst,
+        quota=steady,
+        window_ms=window_ms * fine,
+        floors=floors(burst, published.largest, published.reserve),
+        line=published.line,
+    )
+    return Compiled(limits, undelivered, fresh, steady * 1_000 // (amount * fine))
+
+
+def _arrives(steady: int, fine: int, window_ms: int, fresh: int) -> int:
+    """Units of a steady rate in W + X, rounded up."""
+    return -(-steady * (window_ms + fresh) // (fine * window_ms))
+
+
+def _slots(published: Published) -> Compiled:
+    hold_ms = -(-published.window_ms * 100 // published.headroom_percent)
+    limits = Limits(
+        BudgetKind.LEASES,
+        burst=published.amount,
+        hold_ms=hold_ms,
+        lease_ms=published.lease_ms + hold_ms,
+        floors=floors(published.amount, (1, 1, 1), published.reserve),
+        line=published.line,
+    )
+    share = published.window_ms * 1_000 // (hold_ms + published.answer_ms)
+    return Compiled(limits, published.amount, EXACT - 1, share)
+
+
+def _concurrency(published: Published) -> Compiled:
+    limits = Limits(
+        BudgetKind.LEASES,
+        burst=published.amount,
+        lease_ms=published.lease_ms,
+        floors=floors(published.amount, (1, 1, 1), published.reserve),
+        line=published.line,
+    )
+    return Compiled(limits, published.amount, EXACT - 1, 1_000)
+
+
+def _counter(published: Published) -> Compiled:
+    cap = published.amount * published.headroom_percent // 100
+    if cap < max(published.largest):
+        raise BadLimit("amount", published.amount, "less than one call is left below the headroom")
+    aligned = published.reset_ms is not None
+    slices = 1 if aligned else SLICES
+    limits = Limits(
+        BudgetKind.COUNTER,
+        burst=cap,
+        window_ms=max(published.window_ms, slices),
+        slices=slices,
+        anchor_ms=(published.reset_ms or 0) % max(published.window_ms, 1),
+        floors=floors(cap, published.largest, published.reserve),
+        line=published.line,
+    )
+    share = cap * 1_000 // published.amount
+    return Compiled(limits, 0, EXACT - 1, share if aligned else share * slices // (slices + 1))

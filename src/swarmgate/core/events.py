@@ -1,0 +1,97 @@
+"""
+Everything that can happen to a call: a closed list of frozen events.
+
+Events without content are one shared value each, so that firing them costs nothing. Granted and Denied
+(core/answers.py) are events too.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.outcome import Outcome
+
+
+class LostKind(Enum):
+    """How an attempt died without an answer."""
+
+    CONNECT = "connect"  # no connection within 5 s, or refused
+    STALE = "stale"  # a kept connection was closed before the request left
+    RESET = "reset"  # closed or reset after bytes had left
+    FIRST_CONTENT = "first_content"  # no first content event in time: the trigger of degradation
+    IDLE = "idle"  # content stopped
+    BROKEN = "broken"  # bytes that are no HTTP, or a body that ends too early
+
+
+class Arrived:
+    """A call stands at the gate."""
+
+
+class Ready:
+    """A connection to the call's target is ready to be written."""
+
+
+class Woken:
+    """The instant came that the call waits for: its ticket is due, its turn came, or its backoff is over."""
+
+
+class Content:
+    """The first content of the answer is here; from now on the client may see it."""
+
+
+class ClientLeft:
+    """The caller closed its connection while its call was open."""
+
+
+class DeadlinePassed:
+    """The caller's total time is over."""
+
+
+class Lost(NamedTuple):
+    """An attempt ended without an answer; `sent` = a byte had left, `used` = units of output seen."""
+
+    kind: LostKind
+    sent: bool
+    used: int = 0
+
+
+class Progress(NamedTuple):
+    """Units of output that arrived since the last word; keeps the reservation alive."""
+
+    used: int
+
+
+class Ended(NamedTuple):
+    """The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate)."""
+
+    outcome: Outcome
+    used: int
+
+
+class StoreLost(NamedTuple):
+    """The store did not decide within 100 ms; `reason` is a code of core/reasons.py."""
+
+    reason: str
+
+
+Event = (
+    Arrived
+    | Ready
+    | Woken
+    | Content
+    | ClientLeft
+    | DeadlinePassed
+    | Granted
+    | Denied
+    | Lost
+    | Progress
+    | Ended
+    | StoreLost
+)
+
+ARRIVED = Arrived()
+READY = Ready()
+WOKEN = Woken()
+CONTENT = Content()
+CLIENT_LEFT = ClientLeft()
+DEADLINE_PASSED = DeadlinePassed()

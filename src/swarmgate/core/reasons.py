@@ -1,0 +1,67 @@
+"""
+The closed list of reason codes: the one place that says why a call was deferred, refused, retried or given up.
+
+The first word says whose it is: the caller's request, the operator's policy, the target, or the gate itself.
+`SENTENCES` is what a person reads; the wire, metrics, journal and docs carry the code.
+"""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a call did not simply succeed."""
+
+    CALLER_BAD_REQUEST = "caller_bad_request"
+    CALLER_UNKNOWN_MODEL = "caller_unknown_model"
+    CALLER_LEFT = "caller_left"
+    CALLER_DEADLINE = "caller_deadline"
+    POLICY_RATE = "policy_rate"
+    POLICY_SLOTS = "policy_slots"
+    POLICY_LINE = "policy_line"
+    POLICY_LARGER_THAN_LIMIT = "policy_larger_than_limit"
+    POLICY_AGENT_BACKLOG = "policy_agent_backlog"
+    POLICY_KEYS_OUT = "policy_keys_out"
+    TARGET_RATE = "target_rate"
+    TARGET_REQUEST_TOO_LARGE = "target_request_too_large"
+    TARGET_NO_MONEY = "target_no_money"
+    TARGET_CAPACITY = "target_capacity"
+    TARGET_DAILY = "target_daily"
+    TARGET_CONCURRENCY = "target_concurrency"
+    TARGET_ERROR = "target_error"
+    TARGET_UNREACHABLE = "target_unreachable"
+    TARGET_SLOW = "target_slow"
+    TARGET_CUT = "target_cut"
+    TARGET_UNKNOWN_EFFECT = "target_unknown_effect"
+    GATE_STORE_LOST = "gate_store_lost"
+    GATE_STOPPING = "gate_stopping"
+    GATE_BUSY = "gate_busy"
+    GATE_BUG = "gate_bug"
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.CALLER_BAD_REQUEST: "The request is not one that can be sent; nothing was sent and nothing charged.",
+    Reason.CALLER_UNKNOWN_MODEL: "No route has this model; the nearest names are listed.",
+    Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
+    Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
+    Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
+    Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
+    Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
+    Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold; make it smaller or raise the limit.",
+    Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
+    Reason.POLICY_KEYS_OUT: "Every key of this target is out; the earliest return is given.",
+    Reason.TARGET_RATE: "The target said that its rate limit is reached.",
+    Reason.TARGET_REQUEST_TOO_LARGE: "The target's limit is smaller than this request; waiting cannot help.",
+    Reason.TARGET_NO_MONEY: "The key's account has no credit; a person must act.",
+    Reason.TARGET_CAPACITY: "The target has no capacity for anybody now; other keys cannot help.",
+    Reason.TARGET_DAILY: "The target's daily quota is used up until its reset.",
+    Reason.TARGET_CONCURRENCY: "The target takes no more calls at once.",
+    Reason.TARGET_ERROR: "The target answered with an error.",
+    Reason.TARGET_UNREACHABLE: "No connection to the target could be made.",
+    Reason.TARGET_SLOW: "The target did not answer in time.",
+    Reason.TARGET_CUT: "The target's answer ended before it was whole.",
+    Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",
+    Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
+    Reason.GATE_STOPPING: "The gate is stopping; repeat the call at its successor.",
+    Reason.GATE_BUSY: "The gate has as many calls open as it may.",
+    Reason.GATE_BUG: "The gate failed by its own fault; the log has the details.",
+}

@@ -1,0 +1,179 @@
+"""
+The live record of a call, and the frozen things it refers to. Only the core changes it.
+
+`Route` is one way to serve a call (a deployment with one key): which budgets it takes from and which connection it
+needs. `Plan` is all ways, rung by rung. `client` and `wire` are handles of the adapters, opaque here.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.book import Demand, first_score
+from swarmgate.core.commands import End
+from swarmgate.core.effect import Effect
+from swarmgate.core.keys import KeyRing
+from swarmgate.core.reasons import Reason
+from swarmgate.core.retry import RetryBudget
+from swarmgate.core.waiting import Room
+
+
+class State(Enum):
+    """Where a call is; `public` is the word users see (design 6)."""
+
+    NEW = "new"
+    CONNECTING = "connecting"
+    ASKING = "asking"
+    WAITING = "waiting"
+    SENDING = "sending"
+    RELAYING = "relaying"
+    BACKOFF = "backoff"
+    ENDED = "ended"
+
+    @property
+    def public(self) -> str:
+        """queued, running, backoff or ended."""
+        return _PUBLIC[self]
+
+
+_PUBLIC = {
+    State.NEW: "queued",
+    State.CONNECTING: "queued",
+    State.ASKING: "queued",
+    State.WAITING: "queued",
+    State.SENDING: "running",
+    State.RELAYING: "running",
+    State.BACKOFF: "backoff",
+    State.ENDED: "ended",
+}
+
+
+class Step(NamedTuple):
+    """Which agent's step caused a call (essay B: trajectory); empty = unattributed."""
+
+    agent: str = ""
+    task: str = ""
+    goal: str = ""
+    step: str = ""
+    operation: str = ""
+    task_type: str = ""
+
+
+class Route(NamedTuple):
+    """
+    One key at one deployment, and the budgets it takes from.
+
+    `fixed` are demands that do not depend on the call; `metered` budgets take its prompt at once and reserve its
+    output; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends.
+    """
+
+    key: str
+    fixed: tuple[Demand, ...]
+    metered: tuple[str, ...] = ()
+    first_byte: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    fresh_ms: int = 250
+
+    def demands(self, prompt: int, reserve: int) -> tuple[Demand, ...]:
+        """What a call of that size takes."""
+        return self.fixed + tuple([(name, prompt, reserve) for name in self.metered])
+
+    def budgets(self) -> tuple[str, ...]:
+        """Every budget in which this route keeps a lease."""
+        return self.metered + self.first_byte + self.whole
+
+
+class Rung(NamedTuple):
+    """One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates."""
+
+    target: str
+    model: str
+    routes: dict[str, Route]
+    ring: KeyRing
+    retries: RetryBudget
+
+
+class Call:
+    """One unit of egress work with identity, priority, deadline and effect."""
+
+    __slots__ = (
+        "alarm_ms",
+        "arrived_ms",
+        "asked_ms",
+        "attempt",
+        "client",
+        "committed",
+        "content_ms",
+        "deadline_ms",
+        "denied",
+        "effect",
+        "end",
+        "granted",
+        "id",
+        "keyed",
+        "offered",
+        "other_scope_tried",
+        "prompt",
+        "rank",
+        "reason",
+        "reserve",
+        "reserved_left",
+        "retries",
+        "room",
+        "route",
+        "rung",
+        "rung_sends",
+        "rungs",
+        "score",
+        "sent_ms",
+        "standing",
+        "state",
+        "step",
+        "wait_until_ms",
+        "wire",
+    )
+
+    def __init__(self, identity: str, rungs: tuple[Rung, ...], room: Room, *, rank: int, arrived_ms: int) -> None:
+        self.id = identity
+        self.rungs = rungs
+        self.room = room
+        self.rank = rank
+        self.arrived_ms = arrived_ms
+        self.step = Step()
+        self.effect = Effect.READ
+        self.keyed = False  # the target honours the idempotency key that the request carries
+        self.prompt = 0
+        self.reserve = 0
+        self.deadline_ms = arrived_ms + 300_000
+        self.wait_until_ms = arrived_ms + 20_000
+        self.content_ms = 8_000  # until the first content: the trigger of degradation (essay A)
+        self.state = State.NEW
+        self.rung = 0
+        self.attempt = 0
+        self.retries = 0
+        self.rung_sends = 0
+        self.other_scope_tried = False
+        self.score = first_score(rank)
+        self.standing: tuple[str, ...] = ()
+        self.offered: tuple[Route, ...] = ()
+        self.route: Route | None = None
+        self.granted: Granted | None = None
+        self.denied: Denied | None = None
+        self.reserved_left = 0
+        self.committed = False
+        self.asked_ms = 0
+        self.sent_ms = 0
+        self.alarm_ms = 0
+        self.end: End | None = None
+        self.reason: Reason | None = None
+        self.client: object = None
+        self.wire: object = None
+
+    @property
+    def lease(self) -> str:
+        """The name under which the current attempt holds reservations."""
+        return f"{self.id}.{self.attempt}"
+
+    def __repr__(self) -> str:
+        where = self.route.key if self.route else "-"
+        return f"<Call {self.id} P{self.rank} {self.state.value} attempt={self.attempt} key={where}>"

@@ -1,0 +1,221 @@
+"""
+The life of a call from its request's first byte: content, usage, the end, and what follows a failure.
+
+Whatever happens, the reservation is settled exactly once (design 2: P9) and the call has one end (P4). Failover only
+before the first content reached the client; a write whose answer was lost is never repeated (P7).
+"""
+
+from swarmgate.core.answers import Blocker, BlockKind, Denied
+from swarmgate.core.book import Usage
+from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
+from swarmgate.core.effect import Effect
+from swarmgate.core.events import Content, Ended, Lost, LostKind, Progress
+from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, classify
+from swarmgate.core.queueing import LEASE_MS, Commands, connect, end
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, Route, State
+from swarmgate.core.retry import MOST_RETRIES, Action, CallFacts, RetryDecision, decide
+
+IDLE_MS = 30_000
+
+_ENDINGS = {
+    LostKind.CONNECT: Ending.CONNECT_FAILED,
+    LostKind.STALE: Ending.LOST_BEFORE_BYTE,
+    LostKind.RESET: Ending.LOST_BEFORE_BYTE,
+    LostKind.FIRST_CONTENT: Ending.CONTENT_TIMEOUT,
+    LostKind.IDLE: Ending.IDLE_TIMEOUT,
+    LostKind.BROKEN: Ending.LOST_AFTER_BYTE,
+}
+_WHY = {
+    Kind.RATE: Reason.TARGET_RATE,
+    Kind.DAILY: Reason.TARGET_DAILY,
+    Kind.CONCURRENCY: Reason.TARGET_CONCURRENCY,
+    Kind.TOO_LARGE: Reason.TARGET_REQUEST_TOO_LARGE,
+    Kind.NO_MONEY: Reason.TARGET_NO_MONEY,
+    Kind.CAPACITY: Reason.TARGET_CAPACITY,
+    Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
+    Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
+    Kind.LOST_BEFORE_BYTE: Reason.TARGET_CUT,
+    Kind.LOST_AFTER_BYTE: Reason.TARGET_CUT,
+    Kind.CONTENT_TIMEOUT: Reason.TARGET_SLOW,
+    Kind.IDLE_TIMEOUT: Reason.TARGET_SLOW,
+}
+_LIMITS = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
+
+
+def content(call: Call, _event: Content, now_ms: int) -> Commands:
+    """The first content is here: the client may see it, and slots that wait for the answer's beginning are free."""
+    call.state = State.RELAYING
+    call.committed = True
+    call.alarm_ms = now_ms + IDLE_MS
+    route = _route(call)
+    if not route.first_byte:
+        return (RELAY,)
+    call.room.freed(route.first_byte)
+    return (RELAY, Settle(call.lease, tuple([Usage(name, 0, 0) for name in route.first_byte]), last=False))
+
+
+def progress(call: Call, event: Progress, now_ms: int) -> Commands:
+    """Settle what has arrived of a long answer, so that its reservation neither lapses nor hides use."""
+    route = _route(call)
+    call.alarm_ms = now_ms + IDLE_MS
+    renew = Renew(call.lease, route.metered + route.whole, LEASE_MS)
+    if not event.used:
+        return (renew,)
+    usage = tuple([Usage(name, call.reserved_left, event.used) for name in route.metered])
+    call.reserved_left = max(0, call.reserved_left - event.used)
+    return (Settle(call.lease, usage, last=False), renew)
+
+
+def ended(call: Call, event: Ended, now_ms: int) -> Commands:
+    """The target's answer is whole: relay it, or follow what it means."""
+    outcome = event.outcome
+    observe(call, outcome, now_ms)
+    settle = _settle(call, event.used)
+    if outcome.kind is Kind.OK:
+        note = Note(call.attempt, None, event.used)
+        relay = () if call.committed else (RELAY,)
+        return (*relay, *settle, note, *end(call, End.ANSWERED, None))
+    return (*settle, *follow(call, outcome, now_ms, sent=True, used=event.used))
+
+
+def lost(call: Call, event: Lost, now_ms: int) -> Commands:
+    """The attempt died: what left is charged its estimate, what did not leave is released."""
+    route = _route(call)
+    outcome = classify(Signal(ending=_ENDINGS[event.kind]))
+    observe(call, outcome, now_ms)
+    if event.sent:
+        settle = _settle(call, -1)
+    else:
+        settle = (Release(call.lease, route.budgets()),)
+        call.room.freed(route.budgets())
+    if event.kind is LostKind.STALE and not event.sent and call.retries < MOST_RETRIES:
+        call.retries += 1  # a kept connection that the target closed says nothing about the target: again, at once
+        return (*settle, Note(call.attempt, Reason.TARGET_CUT, 0), *connect(call, event, now_ms))
+    return (*settle, *follow(call, outcome, now_ms, sent=event.sent, used=event.used))
+
+
+def unconnected(call: Call, event: Lost, now_ms: int) -> Commands:
+    """No connection: nothing was taken, nothing left."""
+    outcome = classify(Signal(ending=_ENDINGS[event.kind]))
+    return follow(call, outcome, now_ms, sent=False, used=0)
+
+
+def slow(call: Call, _event: object, now_ms: int) -> Commands:
+    """An alarm rang while the request ran: no first content in time, or content that stopped."""
+    if now_ms < call.alarm_ms:
+        return ()
+    kind = LostKind.IDLE if call.committed else LostKind.FIRST_CONTENT
+    return (ABORT, *lost(call, Lost(kind, sent=True), now_ms))
+
+
+def left(call: Call, _event: object, _now_ms: int) -> Commands:
+    """The caller went away while its request ran: cancelled, charged its estimate."""
+    note = Note(call.attempt, Reason.CALLER_LEFT, call.reserved_left)
+    return (ABORT, *_settle(call, -1), note, *end(call, End.CANCELLED, Reason.CALLER_LEFT))
+
+
+def too_late(call: Call, _event: object, _now_ms: int) -> Commands:
+    """The caller's time is over while its request ran; a write may have happened."""
+    how = End.FAILED if call.effect is Effect.READ else End.UNKNOWN_EFFECT
+    note = Note(call.attempt, Reason.CALLER_DEADLINE, call.reserved_left)
+    return (ABORT, *_settle(call, -1), note, *end(call, how, Reason.CALLER_DEADLINE))
+
+
+def _route(call: Call) -> Route:
+    assert call.route is not None
+    return call.route
+
+
+def _settle(call: Call, used: int) -> Commands:
+    """End the attempt's reservations; unknown use is charged as estimated."""
+    route = _route(call)
+    spent = call.reserved_left if used < 0 else used
+    slots = route.whole if call.committed else route.whole + route.first_byte
+    usage = [Usage(name, call.reserved_left, spent) for name in route.metered]
+    usage += [Usage(name, 0, 0) for name in slots]
+    if not usage:
+        return ()
+    call.room.freed(route.budgets())
+    return (Settle(call.lease, tuple(usage), last=True),)
+
+
+def observe(call: Call, outcome: Outcome, now_ms: int) -> None:
+    """Let the key ring learn what its key's attempt came to."""
+    if call.route is not None:
+        call.rungs[call.rung].ring.observe(call.route.key, outcome, call.sent_ms, now_ms)
+
+
+def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) -> Commands:
+    """What comes after a failure, as core/retry.py decides."""
+    rung = call.rungs[call.rung]
+    facts = CallFacts(
+        call.id,
+        call.effect,
+        call.deadline_ms,
+        retries=call.retries,
+        sends_on_rung=max(1, call.rung_sends),
+        bytes_left=sent,
+        honours_key=call.keyed,
+        content_sent=call.committed,
+        other_scope=bool(rung.ring.candidates(now_ms, 1)),
+        tried_other_scope=call.other_scope_tried,
+        next_rung=call.rung + 1 < len(call.rungs),
+        budget_left=rung.retries.left(now_ms),
+    )
+    decision = decide(facts, outcome, now_ms)
+    call.retries += decision.counts
+    reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
+    note = Note(call.attempt, reason, used)
+    call.route = None
+    call.alarm_ms = 0
+    return (note, *_act(call, outcome, decision, now_ms))
+
+
+def _act(call: Call, outcome: Outcome, decision: RetryDecision, now_ms: int) -> Commands:
+    reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
+    match decision.action:
+        case Action.RETRY_AT:
+            call.rungs[call.rung].retries.spend(now_ms)
+            return back_off(call, decision.at_ms)
+        case Action.OTHER_KEY:
+            call.other_scope_tried = True
+            return connect(call, None, now_ms)
+        case Action.LINE:
+            return _line(call, outcome, decision.at_ms, now_ms)
+        case Action.NEXT_RUNG:
+            call.rung += 1
+            call.rung_sends = 0
+            call.other_scope_tried = False
+            return connect(call, None, now_ms)
+        case Action.DEAD_LETTER:
+            return end(call, End.DEAD_LETTERED, reason)
+        case Action.UNKNOWN_EFFECT:
+            return end(call, End.UNKNOWN_EFFECT, Reason.TARGET_UNKNOWN_EFFECT)
+        case Action.RELAY:
+            if outcome.kind in _LIMITS and not call.committed:
+                return _defer_until(call, decision.at_ms, reason, now_ms)
+            return end(call, End.FAILED, reason)
+
+
+def back_off(call: Call, until_ms: int) -> Commands:
+    """Wait outside every line; a state of its own that operators see."""
+    call.state = State.BACKOFF
+    call.room.wait(call, until_ms)
+    return ()
+
+
+def _line(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
+    """A limit costs a token, no retry: at once with a key that is not out, else when the target said."""
+    if outcome.kind is not Kind.CONCURRENCY and call.rungs[call.rung].ring.candidates(now_ms, 1):
+        return connect(call, None, now_ms)
+    if at_ms > call.wait_until_ms:
+        return _defer_until(call, at_ms, _WHY[outcome.kind], now_ms)
+    return back_off(call, at_ms)
+
+
+def _defer_until(call: Call, at_ms: int, reason: Reason, now_ms: int) -> Commands:
+    target = call.rungs[call.rung].target
+    blocker = Blocker(target, BlockKind.TIME, at_ms, at_ms, 0, 0, 0, 0)
+    call.denied = Denied(now_ms, BlockKind.TIME, at_ms, at_ms, at_ms, 0, (blocker,), call.score, (), 0, 0)
+    return end(call, End.DEFERRED, reason)

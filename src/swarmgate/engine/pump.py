@@ -1,0 +1,142 @@
+"""
+The pump: runs the commands that the core's table returns; ports answer by firing again.
+
+It has no rule, no coroutine and no timer of a call. Gate and simulator run this same pump (design 2: P13). Events that
+are fired while it runs wait in order, so an adapter may answer at once without deepening the stack.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from swarmgate.core.call import step
+from swarmgate.core.commands import (
+    Abort,
+    Answer,
+    Ask,
+    Connect,
+    Intent,
+    Leave,
+    Note,
+    Park,
+    Relay,
+    Release,
+    Renew,
+    Send,
+    Settle,
+)
+from swarmgate.core.events import ARRIVED, DEADLINE_PASSED, WOKEN, Event
+from swarmgate.core.record import Call
+from swarmgate.core.waiting import Room
+from swarmgate.ports import BudgetStore, Client, Clock, Journal, Timer, Transport
+
+
+class Pump:
+    """
+    Everything that can be done to calls, behind one method: `fire`.
+
+    `open` holds every call that has not ended. `failed` is told of a bug in one call; the others go on.
+    """
+
+    __slots__ = (
+        "_armed_ms",
+        "_clock",
+        "_do",
+        "_events",
+        "_running",
+        "_timer",
+        "client",
+        "failed",
+        "journal",
+        "open",
+        "room",
+        "store",
+        "transport",
+    )
+
+    def __init__(self, clock: Clock, timer: Timer, room: Room, failed: Callable[[Call, Exception], None]) -> None:
+        self._clock = clock
+        self._timer = timer
+        self._armed_ms: int | None = None
+        self._events: deque[tuple[Call, Event]] = deque()
+        self._running = False
+        self.room = room
+        self.failed = failed
+        self.open: set[Call] = set()
+
+    def attach(self, store: BudgetStore, transport: Transport, client: Client, journal: Journal) -> None:
+        """Bind the adapters; they in turn were given `fire`."""
+        self.store = store
+        self.transport = transport
+        self.client = client
+        self.journal = journal
+        self._do: dict[type, Callable[[Call, Any], None]] = {
+            Connect: lambda call, _: transport.connect(call),
+            Park: lambda call, _: transport.park(call),
+            Send: lambda call, _: transport.send(call),
+            Abort: lambda call, _: transport.abort(call),
+            Relay: lambda call, _: client.relay(call),
+            Ask: lambda call, ask: store.take(call, ask.take),
+            Settle: lambda _, told: store.settle(told.lease, told.usage, last=told.last),
+            Release: lambda _, told: store.release(told.lease, told.budgets),
+            Renew: lambda _, told: store.renew(told.lease, told.budgets, told.lease_ms),
+            Leave: lambda call, told: store.leave(call.id, told.lines),
+            Intent: journal.intent,
+            Note: journal.note,
+            Answer: self._answer,
+        }
+
+    def arrive(self, call: Call) -> None:
+        """A new call; it ends exactly once."""
+        self.open.add(call)
+        self.fire(call, ARRIVED)
+
+    def fire(self, call: Call, event: Event) -> None:
+        """Tell the core what happened and do what it asks, and everything that follows at once."""
+        events = self._events
+        events.append((call, event))
+        if self._running:
+            return
+        self._running = True
+        try:
+            while events:
+                self._turn(*events.popleft())
+        finally:
+            self._running = False
+            self._arm()
+
+    def _turn(self, call: Call, event: Event) -> None:
+        try:
+            for command in step(call, event, self._clock.now_ms()):
+                self._do[type(command)](call, command)
+        except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others; `failed` reports it
+            self.failed(call, bug)
+        ready = self.room.ready
+        if ready:
+            self._events.extend([(waiting, WOKEN) for waiting in ready])
+            ready.clear()
+
+    def _answer(self, call: Call, answer: Answer) -> None:
+        self.open.discard(call)
+        self.journal.end(call, answer)
+        self.client.answer(call, answer)
+
+    def _arm(self) -> None:
+        next_ms = self.room.next_ms()
+        if next_ms != self._armed_ms:
+            self._armed_ms = next_ms
+            self._timer.arm(next_ms)
+
+    def ring(self) -> None:
+        """The alarm rang: everybody who is due asks again."""
+        self._armed_ms = None
+        for call in self.room.due(self._clock.now_ms()):
+            self.fire(call, WOKEN)
+        self._arm()
+
+    def sweep(self) -> None:
+        """Look at every open call's deadlines; called a few times a second."""
+        now_ms = self._clock.now_ms()
+        late = [call for call in self.open if call.deadline_ms <= now_ms or 0 < call.alarm_ms <= now_ms]
+        for call in late:
+            self.fire(call, DEADLINE_PASSED if call.deadline_ms <= now_ms else WOKEN)

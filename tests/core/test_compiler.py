@@ -1,0 +1,131 @@
+"""Published limits compile to budgets that keep them (design 2: P2); yields as promised."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from swarmgate.core.compiler import Published, Unit, compile_limit
+from swarmgate.core.floors import floors
+from swarmgate.core.limits import EXACT, BadLimit, BudgetKind
+
+PRESETS = Path(__file__).parents[3] / "shared/data/presets/targets.json"
+UNITS = {
+    "requests": Unit.REQUESTS,
+    "points": Unit.POINTS,
+    "credits": Unit.POINTS,
+    "query_seconds": Unit.POINTS,
+    "errors": Unit.POINTS,
+    "bytes": Unit.BYTES,
+    "tokens": Unit.TOKENS,
+    "concurrent": Unit.CONCURRENT,
+}
+
+published = st.builds(
+    Published,
+    amount=st.integers(1, 10**9),
+    window_ms=st.integers(1, 3_600_000 - 1),
+    unit=st.sampled_from([Unit.REQUESTS, Unit.TOKENS]),
+    headroom_percent=st.integers(1, 100),
+    answer_ms=st.integers(0, 60_000),
+    largest=st.tuples(*[st.integers(1, 50_000)] * 3),
+)
+
+
+@given(published)
+def test_every_bucket_keeps_the_window_at_the_target_and_the_headroom(one):
+    assume(max(one.largest) <= one.amount)
+    try:
+        made = compile_limit(one)
+    except BadLimit:
+        assume(one.unit is Unit.REQUESTS and max(one.largest) == 1)
+        raise
+    limits = made.limits
+    if limits.kind is BudgetKind.LEVEL:
+        arrives = (limits.burst * limits.window_ms + limits.quota * (one.window_ms + made.fresh_ms)) // limits.window_ms
+        assert arrives + made.undelivered <= one.amount
+        mean = limits.quota * one.window_ms * 100
+        assert mean <= one.headroom_percent * one.amount * limits.window_ms
+        assert limits.burst >= max(one.largest)
+    else:
+        assert limits.burst == one.amount
+        assert limits.hold_ms * one.headroom_percent >= one.window_ms * 100
+
+
+@given(st.integers(60, 10**7), st.integers(60_000, 3_599_999))
+def test_long_windows_yield_three_quarters(amount, window_ms):
+    assert compile_limit(Published(amount, window_ms)).yield_permille >= 750
+
+
+@given(st.integers(1, 10**7), st.integers(0, 300))
+def test_a_second_yields_more_than_half(amount, answer_ms):
+    assert compile_limit(Published(amount, 1_000, answer_ms=answer_ms)).yield_permille >= 550
+
+
+@given(st.integers(200_000, 10**8), st.integers(1, 32_000))
+def test_token_minutes_yield_most_and_let_the_largest_call_in(amount, largest):
+    made = compile_limit(Published(amount, 60_000, Unit.TOKENS, largest=(largest,) * 3))
+    assert made.limits.burst >= largest
+    if amount >= 10 * largest:
+        assert made.yield_permille >= 750
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (Published(0, 1_000), "amount"),
+        (Published(-1, 1_000), "amount"),
+        (Published(True, 1_000), "amount"),
+        (Published(2**53, 1_000), "amount"),
+        (Published(1.5, 1_000), "amount"),  # type: ignore[arg-type]
+        (Published(10, 0), "window_ms"),
+        (Published(10, "1s"), "window_ms"),  # type: ignore[arg-type]
+        (Published(10, 1_000, headroom_percent=0), "headroom_percent"),
+        (Published(10, 1_000, headroom_percent=101), "headroom_percent"),
+        (Published(10, 1_000, Unit.TOKENS, largest=(11, 1, 1)), "amount"),
+        (Published(3, 1_000, Unit.TOKENS, largest=(2, 2, 2)), "amount"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_its_field(bad, field):
+    with pytest.raises(BadLimit) as caught:
+        compile_limit(bad)
+    assert caught.value.field == field
+    assert caught.value.reason
+
+
+@given(st.integers(0, 10**6), st.tuples(*[st.integers(1, 10**5)] * 3), st.one_of(st.none(), st.integers(0, 10**6)))
+def test_floors_never_lock_a_class_out(burst, largest, reserve):
+    made = floors(burst, largest, reserve)
+    assert made[0] == 0
+    assert 0 <= made[1] <= burst
+    if made[2]:
+        assert all(floor + cost <= burst for floor, cost in zip(made, largest, strict=True))
+
+
+def test_a_day_is_counted_in_slices_and_a_known_reset_in_one():
+    day = compile_limit(Published(1_000, 86_400_000))
+    assert (day.limits.kind, day.limits.slices, day.limits.burst) == (BudgetKind.COUNTER, 24, 800)
+    known = compile_limit(Published(1_000, 86_400_000, reset_ms=7 * 3_600_000))
+    assert (known.limits.slices, known.limits.anchor_ms) == (1, 7 * 3_600_000)
+    assert known.yield_permille == 800
+    assert day.limits.window_ms < EXACT
+
+
+def test_every_published_preset_compiles():
+    if not PRESETS.exists():
+        pytest.skip("the presets are not beside the checkout")
+    tried = 0
+    for target in json.loads(PRESETS.read_text())["targets"]:
+        for limit in target["limits"]:
+            for name, unit in UNITS.items():
+                if isinstance(limit.get(name), int) and limit[name] > 0:
+                    window_ms = 0 if unit is Unit.CONCURRENT else int(limit["per_s"] * 1_000)
+                    made = compile_limit(Published(limit[name], window_ms, unit))
+                    tried += 1
+                    if window_ms >= 60_000 and limit[name] >= 60:
+                        assert made.yield_permille >= 750, target["id"]
+                    if window_ms == 1_000 and unit is Unit.REQUESTS:
+                        assert made.yield_permille >= 550, target["id"]
+    assert tried >= 65
