@@ -1,0 +1,232 @@
+"""
+Which key a call uses: smooth weighted round robin over quota scopes, with ejection, probe and ramp.
+
+A provider counts by scope (organisation, project, account), not by key: several keys of one scope share its quota and
+its refusals. So scopes take turns, weighted by what their last answers said remains, and the keys of a scope take turns
+within it. The turns are planned ahead: each scope's picks are spread evenly over the plan and what did not fit is owed
+to it in the next, so shares are exact in the long run and a pick is an index (scanning 20 keys costs 1.3 us).
+One ring serves one model at one provider: an ejection hits the scope there and nowhere else (design 4: Keys).
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, Verdict
+
+PROBE_AGAIN_MS = 10_000  # a probe whose result never came is repeated after this
+RAMP_MS = 10_000  # after a good probe: 1/8 of the share, then 1/4, 1/2, all, each for a quarter of this
+RAMP_STEPS = 3
+FEWEST_PLANNED = 256
+LOOK_AHEAD = 16  # how far a pick looks for other scopes
+NEVER_MS = 1 << 62
+_ONE = 1 << 32
+_CIRCLE = 1 << 18  # where in a plan a pick stands; with the index below 2^30, which sorts twice as fast
+_INDEX_BITS = 12
+MOST_SCOPES = 1 << _INDEX_BITS
+
+
+class QuotaScope(NamedTuple):
+    """
+    What a provider counts by, and the ids of the keys inside it (never their secrets).
+
+    `quota`: what a full window holds, in the unit in which remaining quota will be reported; 0 = not known.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    quota: int = 0
+
+
+class _Scope:
+    """The live record of one scope; `back_at_ms` is when it may be picked again, once if `probing`."""
+
+    __slots__ = (
+        "back_at_ms",
+        "decided_ms",
+        "keys",
+        "owed",
+        "probing",
+        "quota",
+        "ramp_from_ms",
+        "remaining",
+        "reset_at_ms",
+        "turn",
+    )
+
+    def __init__(self, scope: QuotaScope) -> None:
+        self.keys = list(scope.keys)
+        self.quota = scope.quota
+        self.turn = 0
+        self.owed = _ONE // 2
+        self.remaining = 0
+        self.reset_at_ms = 0
+        self.back_at_ms = 0
+        self.decided_ms = -1
+        self.probing = False
+        self.ramp_from_ms = -RAMP_MS
+
+    def weight(self, now_ms: int, unknown: int) -> int:
+        """What remains, or after its reset the quota, or `unknown`; a share of it while the ramp lasts."""
+        full = self.remaining if now_ms < self.reset_at_ms else self.quota or unknown
+        return max(1, full >> max(0, RAMP_STEPS - self._ramp_step(now_ms)))
+
+    def next_step_ms(self, now_ms: int) -> int:
+        """When the weight next changes by itself."""
+        step = self._ramp_step(now_ms)
+        return NEVER_MS if step >= RAMP_STEPS else self.ramp_from_ms + -(-(step + 1) * RAMP_MS // (RAMP_STEPS + 1))
+
+    def _ramp_step(self, now_ms: int) -> int:
+        return (now_ms - self.ramp_from_ms) * (RAMP_STEPS + 1) // RAMP_MS
+
+
+class KeyRing:
+    """
+    The keys of one model at one provider; live, changed only here.
+
+    `candidates` plans ahead, everything else only marks the plan stale. Errors: `BadInput` if a key stands in two
+    scopes, or there are more than 4,096 scopes.
+    """
+
+    __slots__ = ("_at", "_end", "_plan", "_refills", "_scope_of", "_scopes", "_stale_at_ms")
+
+    def __init__(self, scopes: Iterable[QuotaScope]) -> None:
+        self._scopes: list[_Scope] = []
+        self._scope_of: dict[str, _Scope] = {}
+        for scope in scopes:
+            live = _Scope(scope)
+            self._scopes.append(live)
+            for key in scope.keys:
+                if key in self._scope_of:
+                    raise BadInput("keys", f"{key!r} stands twice; one key belongs to one quota scope")
+                self._scope_of[key] = live
+        if len(self._scopes) > MOST_SCOPES:
+            raise BadInput("keys", f"{len(self._scopes)} quota scopes; one ring holds at most {MOST_SCOPES}")
+        self._plan: list[_Scope] = []
+        self._at = self._end = self._stale_at_ms = 0
+        self._refills = False
+
+    def candidates(self, now_ms: int, n: int = 3) -> tuple[str, ...]:
+        """The next key and up to n - 1 alternatives of other scopes, best first; empty if every key is out."""
+        if now_ms >= self._stale_at_ms or (self._at >= self._end and self._refills):
+            self._make_plan(now_ms)
+        at = self._at
+        if at >= self._end:
+            return ()
+        self._at = at + 1
+        first = self._plan[at]
+        first.turn += 1
+        if first.probing:
+            first.back_at_ms = now_ms + PROBE_AGAIN_MS
+            self._stale_at_ms = min(self._stale_at_ms, first.back_at_ms)
+        key = first.keys[first.turn % len(first.keys)]
+        if n == 1:
+            return (key,)
+        chosen, keys = [first], [key]
+        for scope in self._plan[at + 1 : at + LOOK_AHEAD]:
+            if scope not in chosen and not scope.probing:
+                chosen.append(scope)
+                keys.append(scope.keys[scope.turn % len(scope.keys)])
+                if len(keys) >= n:
+                    break
+        return tuple(keys)
+
+    def ready(self, now_ms: int) -> bool:
+        """Whether `candidates` would find a key now; takes no turn."""
+        if now_ms >= self._stale_at_ms:
+            self._make_plan(now_ms)
+        return self._at < self._end or self._refills
+
+    def back_at_ms(self, now_ms: int) -> int | None:
+        """When the first key may be tried again (`now_ms` if one may now); None if only a person can bring one back."""
+        if self.ready(now_ms):
+            return now_ms
+        return min((scope.back_at_ms for scope in self._scopes if scope.keys), default=None)
+
+    def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
+        """
+        Let the ring learn what a send came to; True if something was ejected or came back by it.
+
+        Refusals of sends from before the last ejection are the same event: they can only prolong it, by their hint.
+        Errors: KeyError for a key that is not of this ring.
+        """
+        scope = self._scope_of[key]
+        news = sent_ms > scope.decided_ms
+        if outcome.ejects is Ejects.NOTHING:
+            if not (scope.probing and news and outcome.verdict is Verdict.OK):
+                return False
+            scope.probing = False
+            scope.ramp_from_ms = now_ms
+            scope.back_at_ms = 0
+        elif outcome.ejects is Ejects.KEY:
+            if key not in scope.keys:
+                return False
+            scope.keys.remove(key)
+        elif news:
+            scope.decided_ms = now_ms
+            scope.back_at_ms = now_ms + (outcome.eject_ms or EJECT_MS)
+            scope.probing = True
+        else:
+            if scope.probing:
+                scope.back_at_ms = max(scope.back_at_ms, now_ms + (outcome.hint_ms or 0))
+            return False
+        self._stale_at_ms = 0
+        return True
+
+    def report(self, key: str, remaining: int, reset_at_ms: int, sent_ms: int, now_ms: int) -> None:
+        """
+        Remaining quota of the key's scope, as one answer said; it is the scope's weight until `reset_at_ms`.
+
+        0 = the reset was not told: 60 s are assumed. Nothing left means out until then, without a probe. Answers to
+        sends from before the last ejection are stale, negative amounts are sentinels (Azure's -1): both are ignored.
+        """
+        scope = self._scope_of[key]
+        if remaining < 0 or sent_ms <= scope.decided_ms:
+            return
+        scope.remaining = remaining
+        scope.reset_at_ms = reset_at_ms or now_ms + EJECT_MS
+        if not remaining:
+            scope.back_at_ms = max(scope.back_at_ms, scope.reset_at_ms)
+            self._stale_at_ms = 0
+
+    def revive(self, key: str) -> None:
+        """Bring a dead key back, because a person acted."""
+        scope = self._scope_of[key]
+        if key not in scope.keys:
+            scope.keys.append(key)
+            self._stale_at_ms = 0
+
+    def _make_plan(self, now_ms: int) -> None:
+        """Spread the picks of every scope that may be picked; those to be probed get one pick, first."""
+        probes: list[_Scope] = []
+        ready: list[_Scope] = []
+        self._stale_at_ms = NEVER_MS
+        for scope in self._scopes:
+            if not scope.keys:
+                continue
+            if scope.back_at_ms > now_ms:
+                changes_ms = scope.back_at_ms
+            else:
+                changes_ms = scope.next_step_ms(now_ms)
+                (probes if scope.probing else ready).append(scope)
+            self._stale_at_ms = min(self._stale_at_ms, changes_ms)
+        picks = _spread(ready, now_ms)
+        self._plan = probes + picks + picks[:LOOK_AHEAD]
+        self._at, self._end = 0, len(probes) + len(picks)
+        self._refills = bool(ready)
+
+
+def _spread(ready: list[_Scope], now_ms: int) -> list[_Scope]:
+    """Each scope's share of the next picks at even distances; fractions are owed to the next plan."""
+    unknown = max((scope.weight(now_ms, 1) for scope in ready), default=1)
+    weights = [scope.weight(now_ms, unknown) for scope in ready]
+    planned = max(FEWEST_PLANNED, 4 * len(ready)) * _ONE
+    total = sum(weights)
+    slots: list[int] = []
+    for index, (scope, weight) in enumerate(zip(ready, weights, strict=True)):
+        count, scope.owed = divmod(scope.owed + weight * planned // total, _ONE)
+        if count:
+            step = _CIRCLE // count
+            slots += range((step // 2 << _INDEX_BITS) | index, _CIRCLE << _INDEX_BITS, step << _INDEX_BITS)[:count]
+    slots.sort()
+    return [ready[slot & ((1 << _INDEX_BITS) - 1)] for slot in slots]
