@@ -271,3 +271,52 @@ def test_a_revision_takes_effect_at_once_and_keeps_what_was_used(burst, quota, l
     assert kernel.revise(made, "a", 1, new, 1_000_000).done
     answer = kernel.take(made, ask(("a", 1, 0), waits=False), 1_000_000 + later)
     assert isinstance(answer, Granted) == ((BURST + 1) * 500 - quota * later <= burst * 500)
+
+
+def test_a_counter_never_forgets_more_than_it_counted():
+    made = book(c=COUNTER)
+    for later in (0, 100):
+        kernel.settle(made, "x", (Usage("c", 0, EXACT * 8),), 1_000_000 + later, last=True)
+    for later in (2_500, 2_600):
+        kernel.touch(made.cells["c"], 1_000_000 + later)
+        assert made.cells["c"].level == sum(made.cells["c"].slices.values()) >= 0
+
+
+def test_the_window_of_a_counter_cannot_change():
+    made = book(c=COUNTER)
+    kernel.take(made, ask(("c", 30, 0), waits=False), 1_000_000)
+    shorter = Limits(BudgetKind.COUNTER, burst=30, window_ms=1_200, slices=24, revision=2)
+    assert not kernel.revise(made, "c", 1, shorter, 1_000_000).done
+    assert isinstance(kernel.take(made, ask(("c", 30, 0), waits=False), 1_000_010), Denied)
+
+
+def test_a_shortened_lease_ends_when_it_was_told_to():
+    made = book(a=LEVEL)
+    kernel.take(made, ask(("a", 0, BURST), lease="x", lease_ms=60_000), 1_000_000)
+    kernel.renew(made, "x", ("a",), 1_000, 1_000_000)
+    refused = kernel.take(made, ask(("a", 1, 0), waits=False), 1_000_000)
+    assert isinstance(refused, Denied)
+    assert refused.certain_ms == 1_001_100
+    assert isinstance(kernel.take(made, ask(("a", 1, 0), waits=False), 1_001_100), Granted)
+
+
+def test_more_overdue_leases_than_one_step_ends_are_a_denial_like_any_other():
+    made = book(s=Limits(BudgetKind.LEASES, burst=150))
+    for number in range(150):
+        kernel.take(made, ask(("s", 0, 1), lease=f"l{number}", lease_ms=100), 1_000_000)
+    refused = kernel.take(made, ask(("s", 0, 150), waits=False), 1_000_200)
+    assert isinstance(refused, Denied)
+    assert [blocker.budget for blocker in refused.blockers] == ["s"]
+    assert isinstance(kernel.take(made, ask(("s", 0, 150), waits=False), 1_000_201), Granted)
+
+
+def test_every_instant_of_a_denial_fits_a_double_however_long_the_line():
+    burst = EXACT // 1_000 - 1
+    made = book(a=Limits(BudgetKind.LEVEL, burst=burst, quota=1, window_ms=1_000))
+    made.cells["a"].level = 1
+    kernel.take(made, ask(("a", burst, 0), lease="large", rank=0), 1_000_000)
+    for number in range(20):
+        refused = kernel.take(made, ask(("a", burst // 2, 0), lease=f"l{number}"), 1_000_000)
+    assert isinstance(refused, Denied)
+    assert refused.kind is BlockKind.LINE
+    assert refused.not_before_ms < 2**53

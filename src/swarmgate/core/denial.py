@@ -10,7 +10,7 @@ from typing import NamedTuple
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
 from swarmgate.core.limits import EXACT, BudgetKind
-from swarmgate.core.line import CLASS_STEP, Need, earliest, holds_back, join
+from swarmgate.core.line import CLASS_STEP, Need, drained_ms, earliest, holds_back, join
 from swarmgate.core.passage import touch
 
 ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
@@ -70,7 +70,8 @@ def _examine(book: Book, request: Take, index: int, now_ms: int) -> _Case:
 
 
 def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Blocker | None:
-    touch(cell, now_ms)
+    if now_ms != cell.at_ms:  # what take saw must still block
+        touch(cell, now_ms)
     rank = request.rank
     need = demand[1:]
     at_ms = earliest(cell, rank, need, now_ms)
@@ -99,7 +100,7 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
 def _possible(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
     """The earliest instant if every reservation ended at once and unused."""
     missing = cell.level + sum(need) * cell.scale - cell.caps[rank]
-    return now_ms + -(-missing // cell.drain) if missing > 0 and cell.drain else now_ms
+    return now_ms + drained_ms(cell, missing) if missing > 0 and cell.drain else now_ms
 
 
 def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
@@ -113,7 +114,7 @@ def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
         return EXACT
     level = max(0, cell.level - cell.drain * (ends_ms - now_ms)) + cell.pending * cell.scale
     missing = level + sum(need) * cell.scale - cell.caps[rank]
-    return ends_ms + max(0, -(-missing // cell.drain))
+    return ends_ms + max(0, drained_ms(cell, missing))
 
 
 def _after_line(cell: BudgetCell, rank: int, score: int, need: Need, now_ms: int) -> int:
@@ -122,7 +123,7 @@ def _after_line(cell: BudgetCell, rank: int, score: int, need: Need, now_ms: int
         return now_ms
     ahead = cell.pending + cell.line.position(score) * sum(need)
     missing = cell.level + (ahead + sum(need)) * cell.scale - cell.caps[rank]
-    return now_ms + max(0, -(-missing // cell.drain))
+    return now_ms + max(0, drained_ms(cell, missing))
 
 
 def _due(case: _Case, position: int, now_ms: int) -> int:

@@ -118,7 +118,7 @@ def settle(book: Book, lease: str, usage: tuple[Usage, ...], raw_ms: int, *, las
         used = min(max(0, told), EXACT - 1)
         held = cell.leases.get(lease)
         over = max(0, used - (held.amount if held else reserved))
-        debt += over
+        debt = min(EXACT - 1, debt + over)
         charge(cell, used if held else over, now_ms)
         if held is not None:
             freed = held.amount if last else min(held.amount, used)
@@ -152,6 +152,7 @@ def renew(book: Book, lease: str, names: tuple[str, ...], lease_ms: int, raw_ms:
             held = cell.leases.get(lease)
             if held is not None and not held.firm:
                 held.expires_ms = now_ms + lease_ms
+                cell.due_ms = min(cell.due_ms, held.expires_ms)
     return now_ms
 
 
@@ -159,14 +160,14 @@ def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) ->
     """
     Replace a budget's limits if its revision is still `expected`; what was used stays used.
 
-    The new bound holds from this instant, the old one until it (reliability RB-13). Kind and line cannot change.
+    The new bound holds from this instant, the old one until it (reliability RB-13). Kind, line and the slices of a
+    counter cannot change.
     """
     now_ms = advance(book, raw_ms)
     cell = book.cells.get(name)
     if cell is None or cell.limits.revision != expected:
         return Revised(now_ms, done=False, revision=cell.limits.revision if cell else 0)
-    same = cell.limits.kind is limits.kind and cell.limits.line == limits.line
-    if not same or (limits.slices, limits.anchor_ms) != (cell.limits.slices, cell.limits.anchor_ms):
+    if _shape(limits) != _shape(cell.limits):
         return Revised(now_ms, done=False, revision=expected)
     touch(cell, now_ms)
     if cell.drain or limits.drain:
@@ -174,3 +175,8 @@ def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) ->
         cell.level = min(EXACT - 1, units * limits.scale + -(-rest * limits.scale // cell.scale))
     cell.apply(limits)
     return Revised(now_ms, done=True, revision=limits.revision)
+
+
+def _shape(limits: Limits) -> tuple[int, str, int, int, int]:
+    window_ms = limits.window_ms if limits.kind is BudgetKind.COUNTER else 0
+    return limits.kind, limits.line, limits.slices, limits.anchor_ms, window_ms

@@ -1,14 +1,14 @@
 """
 What a budget is told: frozen limits, checked once when they are defined.
 
-The kernel computes with the products prepared here. Every amount is an integer below 2^53, so that Python and
-Lua's doubles compute the same (design 4: Level).
+The kernel computes with the products prepared here. Every amount is an integer below 2^51: what it adds up from four
+of them is below 2^53, where Python and Lua's doubles still compute the same (design 4: Level).
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-EXACT = 2**53
+EXACT = 2**51  # amounts and instants end here; for an instant it means never
 LONGEST_LEVEL_WINDOW_MS = 94_906_265  # its square is still exact; a revision multiplies two windows
 CLASSES = 3  # P0, P1, P2
 
@@ -71,8 +71,8 @@ class Limits:
     def _check_level(self) -> None:
         if self.window_ms > LONGEST_LEVEL_WINDOW_MS:
             raise BadLimit("window_ms", self.window_ms, "a bucket's window ends at 26 h; longer ones are counters")
-        if self.burst * self.window_ms + self.quota > EXACT:
-            raise BadLimit("burst", self.burst, "burst * window_ms + quota must stay at or below 2^53")
+        if self.burst * self.window_ms + self.quota >= EXACT:
+            raise BadLimit("burst", self.burst, "burst * window_ms + quota must stay below 2^51")
 
     @property
     def scale(self) -> int:
@@ -113,4 +113,4 @@ def _check_amount(field: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadLimit(field, value, "must be an integer")
     if not 0 <= value < EXACT:
-        raise BadLimit(field, value, "must lie between 0 and 2^53 - 1")
+        raise BadLimit(field, value, "must lie between 0 and 2^51 - 1")

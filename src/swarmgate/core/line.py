@@ -10,7 +10,7 @@ ones and nothing idles. A due ticket that nobody claims for 250 ms lets the next
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from swarmgate.core.limits import BudgetKind
+from swarmgate.core.limits import EXACT, BudgetKind
 
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell
@@ -130,7 +130,12 @@ def earliest(cell: "BudgetCell", rank: int, need: Need, now_ms: int, first: Need
         return None
     if cell.slices is not None:
         return _after_slices(cell, missing)
-    return now_ms + -(-missing // cell.drain) if cell.drain else None
+    return now_ms + drained_ms(cell, missing) if cell.drain else None
+
+
+def drained_ms(cell: "BudgetCell", amount: int) -> int:
+    """Milliseconds until so much has drained; cut where doubles stop being exact, which is as good as never."""
+    return -(-min(amount, EXACT) // cell.drain)
 
 
 def _after_holds(cell: "BudgetCell", missing: int) -> int | None:

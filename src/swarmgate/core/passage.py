@@ -40,8 +40,9 @@ def expire(cell: BudgetCell, now_ms: int) -> None:
 
 def charge(cell: BudgetCell, units: int, now_ms: int) -> None:
     """Count units as used, now; a debt never grows past what is exact."""
-    cell.level = min(EXACT - 1, cell.level + units * cell.scale)
-    count(cell, units, now_ms)
+    added = min(units * cell.scale, EXACT - 1 - cell.level)
+    cell.level += added
+    count(cell, added, now_ms)  # a counter's scale is 1
 
 
 def count(cell: BudgetCell, units: int, now_ms: int) -> None:
