@@ -20,9 +20,13 @@ def test_direct_sends_at_once_and_repeats_twice(now_ms, sends, hint_ms, seed):
         assert at_ms is None
     elif hint_ms:
         assert at_ms == now_ms + hint_ms
-    else:
-        longest = 500 * 2 ** (sends - 1)
-        assert longest * 3 // 4 <= at_ms - now_ms <= longest
+
+
+@given(st.integers(1, 10_000), st.integers(0, 2**32))
+def test_direct_doubles_half_a_second_up_to_eight_less_a_quarter(sends, seed):
+    delay_ms = Direct(Random(seed), retries=10_000).next_send(0, sends)
+    longest_ms = min(500 * 2 ** min(sends - 1, 10), 8_000)
+    assert longest_ms * 3 // 4 <= delay_ms <= longest_ms
 
 
 @given(
@@ -40,6 +44,18 @@ def test_one_budget_never_exceeds_its_rate_and_never_sends_early(limit, window_m
             sends_at.append(at_ms)
     spacing = Gcra(limit, window_ms, max(2, 1 + -(-limit // window_ms)))  # instants are whole ms: one place of rounding
     assert all(spacing.arrive(at_ms).ok for at_ms in sorted(sends_at))
+
+
+@pytest.mark.parametrize(("hint_ms", "at_ms"), [(1, 1), (119_999, 119_999), (120_000, 120_000), (120_001, None)])
+def test_a_hint_of_two_minutes_is_obeyed_and_a_longer_one_ends_the_call(hint_ms, at_ms):
+    assert Direct(Random(1)).next_send(0, 1, hint_ms) == at_ms
+
+
+def test_one_budget_forgets_places_that_have_gone_by():
+    baseline = OneBudget(1, 100, Random(1))
+    for now in range(0, 100_000, 250):
+        baseline.next_send(now, now // 250 % 2)
+    assert len(baseline._taken) < 10
 
 
 def test_one_budget_fills_the_places_before_a_waiting_repeat():

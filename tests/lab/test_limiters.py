@@ -119,7 +119,7 @@ KINDS = [
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize(
-    ("now_ms", "cost", "field"), [(4, 1, "now_ms"), (5, 0, "cost"), (5, -1, "cost"), (5, 1.5, "cost")]
+    ("now_ms", "cost", "field"), [(4, 1, "now_ms"), (5, 0, "cost"), (9, -1, "cost"), (5, 1.5, "cost")]
 )
 def test_nonsense_is_refused_and_changes_nothing(make, now_ms, cost, field):
     limiter, untouched = make(), make()

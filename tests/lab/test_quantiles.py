@@ -32,6 +32,10 @@ def test_each_knot_is_reached_at_its_share(knots, data):
     assert knots[step] <= Quantiles(knots).at(share) <= knots[step] + (knots[step + 1] - knots[step]) // 2**30 + 1
 
 
+def test_values_between_knots_are_rounded_down():
+    assert [Quantiles((0, 2)).at(share) for share in (0, 2**31 - 1, 2**31, 2**32 - 1)] == [0, 0, 1, 1]
+
+
 def test_samples_follow_the_quantiles():
     quantiles, rng = Quantiles.of([n * n for n in range(1000)]), Random(7)
     drawn = sorted(quantiles.sample(rng) for _ in range(20_000))

@@ -30,26 +30,27 @@ class Baseline(Protocol):
 
 class Direct:
     """
-    Local exponential backoff of the official SDKs: 2 retries, 0.5 s doubled up to 8 s, less up to a quarter at random.
+    Local exponential backoff of the official SDKs: retries (2) after 0.5 s, doubled up to 8 s, less up to a quarter at random.
 
     A hint of at most two minutes is obeyed to the letter, a longer one ends the call (openai-python 3.57,
     `_base_client.py`: `_calculate_retry_timeout`, `_should_retry`).
     """
 
-    __slots__ = ("_rng",)
+    __slots__ = ("_retries", "_rng")
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, retries: int = RETRIES) -> None:
         self._rng = rng
+        self._retries = at_least("retries", retries, 0)
 
     def next_send(self, now_ms: int, sends: int, hint_ms: int | None = None) -> int | None:
         """At once, then after each failure a delay or the hint."""
         if at_least("sends", sends, 0) == 0:
             return now_ms
-        if sends > RETRIES or (hint_ms is not None and hint_ms > LONGEST_HINT_MS):
+        if sends > self._retries or (hint_ms is not None and hint_ms > LONGEST_HINT_MS):
             return None
         if hint_ms is not None and hint_ms > 0:
             return now_ms + hint_ms
-        delay_ms = min(FIRST_DELAY_MS << (sends - 1), LONGEST_DELAY_MS)
+        delay_ms = min(FIRST_DELAY_MS << min(sends - 1, 10), LONGEST_DELAY_MS)
         return now_ms + delay_ms - self._rng.randint(0, delay_ms // 4)
 
 
