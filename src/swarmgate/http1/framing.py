@@ -17,8 +17,8 @@ MAX_SIZE_LINE_BYTES = 16 + MAX_EXTENSION_BYTES + 2
 NO_BODY_STATUS = frozenset({204, 304})
 LAST_CHUNK = b"0\r\n\r\n"
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]{0,256})?\r\n")
-_MAYBE_SIZE_LINE = re.compile(rb"[0-9A-Fa-f]{0,15}(?:[ \t]*(?:;[\t -~\x80-\xff]{0,256})?)?\r?")
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,256})?\r\n")
+_MAYBE_SIZE_LINE = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,256})?\r?)?")
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 
 _NONE, _LENGTH, _CLOSE, _SIZE, _DATA, _DATA_END, _TRAILER = range(7)
