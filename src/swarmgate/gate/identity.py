@@ -1,0 +1,100 @@
+"""
+Who calls, and how they want to be treated: `x-swarmgate-*` headers, the `/as/...` path, `traceparent`.
+
+Everything read here stays here: none of it goes upstream (design 5: Identity in). A word that cannot be read is the
+caller's error and names its header: a misspelt priority must not silently become another one. Headers win over the path.
+"""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from swarmgate.core.duration import parse_duration_ms
+from swarmgate.core.errors import BadInput
+from swarmgate.core.record import Step
+
+PREFIX = b"x-swarmgate-"
+AS = b"/as/"
+RANKS = {"P0": 0, "P1": 1, "P2": 2}
+USUAL_RANK = 1
+_STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
+_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key")
+NAMES = (*_STEP, *_OTHERS)
+_WORD = re.compile(r"[!-~]{1,128}")
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class Identity(NamedTuple):
+    """What a caller said of itself; None = it said nothing about it, durations in ms."""
+
+    step: Step = Step()
+    rank: int = USUAL_RANK
+    wait_ms: int | None = None
+    timeout_ms: int | None = None
+    effect: str = ""
+    ticket: str = ""
+    traceparent: str = ""
+
+
+UNSAID = Identity()
+
+
+def split_as(path: bytes) -> tuple[bytes, dict[str, str]]:
+    """`/as/agent=a17,priority=P1/v1/x` as its path `/v1/x` and its words. Errors: `BadInput`."""
+    words, slash, rest = path[len(AS) :].partition(b"/")
+    said: dict[str, str] = {}
+    for pair in words.split(b","):
+        name, equals, value = pair.partition(b"=")
+        key = name.decode("ascii", "replace")
+        if not equals or not slash:
+            raise BadInput("/as/", "is not followed by name=value,... and the path to call")
+        if key in said:
+            raise BadInput(f"/as/ {key}", "stands twice")
+        said[key] = unquote_to_bytes(value).decode("utf-8", "replace")
+    return slash + rest, said
+
+
+def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | None = None) -> Identity:
+    """The identity in a head's `fields` and in the words of its `/as/` path. Errors: `BadInput` names the word."""
+    said = dict(in_path or {})
+    for field, line in fields.items():
+        if field.startswith(PREFIX):
+            said[field[len(PREFIX) :].decode("ascii", "replace")] = line.decode("utf-8", "replace")
+    for name, value in said.items():
+        if name not in NAMES:
+            close = get_close_matches(name, NAMES, n=1)
+            raise BadInput(_header(name), f"is unknown; nearest is {_header(close[0])}" if close else "is unknown")
+        if not _WORD.fullmatch(value):
+            raise BadInput(_header(name), "is not 1 to 128 visible ASCII characters")
+    return Identity(
+        Step(**{_STEP[name]: value for name, value in said.items() if name in _STEP}),
+        _rank(said.get("priority")),
+        _duration_ms(said, "wait"),
+        _duration_ms(said, "timeout"),
+        said.get("effect", ""),
+        said.get("ticket", ""),
+        _traceparent(fields.get(b"traceparent", b"")),
+    )
+
+
+def _header(name: str) -> str:
+    return f"{PREFIX.decode()}{name}"
+
+
+def _rank(said: str | None) -> int:
+    if said is None:
+        return USUAL_RANK
+    if said not in RANKS:
+        raise BadInput(_header("priority"), f"{said[:20]!r} is no priority; say P0, P1 or P2")
+    return RANKS[said]
+
+
+def _duration_ms(said: Mapping[str, str], name: str) -> int | None:
+    return None if name not in said else parse_duration_ms(said[name], _header(name))
+
+
+def _traceparent(value: bytes) -> str:
+    """A malformed one is as if there were none (W3C Trace Context 4.3)."""
+    return value.decode() if _TRACEPARENT.fullmatch(value) else ""

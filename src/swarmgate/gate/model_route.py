@@ -1,0 +1,136 @@
+"""
+From a model request to a call: which ladder serves it, how it ranks, how long it may wait, what it will take.
+
+Waiting is bounded by what the caller can bear: its own word, its timeout, half of what its SDK will read for (design 5:
+Waiting). The core decides everything after that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import count
+
+from swarmgate.core.effect import effect_of
+from swarmgate.core.errors import BadInput
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, Rung
+from swarmgate.engine.pump import Pump
+from swarmgate.gate import answers
+from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.peek import Peeked, peek
+from swarmgate.gate.relay import Relay
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import RequestHead
+from swarmgate.ports import Clock, Fire
+
+PATHS = {
+    b"/v1/chat/completions": "generate",
+    b"/v1/completions": "generate",
+    b"/v1/responses": "generate",
+    b"/v1/messages": "generate",
+    b"/v1/messages/count_tokens": "count_tokens",
+    b"/v1/embeddings": "embeddings",
+}
+ANY_MODEL = "*"
+LONGEST_WAIT_MS = 300_000
+USUAL_WAIT_MS = 20_000
+USUAL_TIMEOUT_MS = 3_600_000
+FIRST_CONTENT_MS = 8_000  # essay A: the trigger of degradation
+WHOLE_ANSWER_MS = 30_000  # an answer that does not stream: its first byte is its last, so its size counts ...
+MS_PER_TOKEN = 60  # ... at three times the usual 20 ms, until the model's own times are known
+USUAL_OUTPUT_TOKENS = 2_048
+MOST_RESERVED_TOKENS = 1_024  # the first use of a model; design 4: Level
+MOST_BODY_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ladders:
+    """Rungs by model alias; `ANY_MODEL` serves whatever has no ladder of its own."""
+
+    by_model: Mapping[str, tuple[Rung, ...]]
+
+    def of(self, model: str) -> tuple[Rung, ...] | None:
+        """The ladder of a model, or None."""
+        return self.by_model.get(model) or self.by_model.get(ANY_MODEL)
+
+    def nearest(self, model: str) -> list[str]:
+        """The names that are most like a model that has no ladder."""
+        names = sorted(name for name in self.by_model if name != ANY_MODEL)
+        return get_close_matches(model, names, n=3) or names
+
+
+class ModelRoutes:
+    """The surface for model calls; `prefix` makes request ids unique beyond this process."""
+
+    most_body_bytes = MOST_BODY_BYTES
+
+    def __init__(self, pump: Pump, clock: Clock, ladders: Ladders, prefix: str) -> None:
+        self._pump = pump
+        self._clock = clock
+        self._ladders = ladders
+        self._prefix = prefix
+        self._numbers = count()
+        self.fire: Fire = pump.fire
+        self.is_stopping = False
+
+    def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
+        """A request's head has come; None if it was answered at once."""
+        reply = None
+        if self.is_stopping:
+            reply = answers.refusal(Reason.GATE_STOPPING)
+        elif head.method != b"POST":
+            reply = answers.error(405, "method_not_allowed", "Model calls are POST requests.")
+        elif (head.content_length or 0) > self.most_body_bytes:
+            reply = answers.too_long(self.most_body_bytes)
+        if reply is not None:
+            end.respond(*reply)
+            return None
+        relay = Relay(self, end, head, path, said)
+        end.want_body()
+        return relay
+
+    def complete(self, relay: Relay) -> None:
+        """The request is whole: begin its call, or answer why there is none."""
+        head = relay.head
+        try:
+            relay.peeked = peeked = peek(relay.body)
+            if relay.said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
+                relay.identity = read_identity(head.fields, relay.said)
+            rungs = self._ladders.of(peeked.model)
+            if rungs is None:
+                names = self._ladders.nearest(peeked.model)
+                relay.reply(
+                    answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(peeked.model, names), "model")
+                )
+                return
+            call = self._call(relay, peeked, rungs)
+        except BadInput as bad:
+            relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+            return
+        relay.call = call
+        self._pump.arrive(call)
+
+    def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
+        identity, now_ms = relay.identity, self._clock.now_ms()
+        call = Call(
+            f"{self._prefix}{next(self._numbers):x}", rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms
+        )
+        call.client = relay
+        call.step = identity.step
+        if identity.effect:
+            call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
+        output = peeked.max_tokens or USUAL_OUTPUT_TOKENS
+        call.prompt = peeked.prompt_tokens
+        call.reserve = min(output, MOST_RESERVED_TOKENS)
+        call.content_ms = FIRST_CONTENT_MS if peeked.stream else max(WHOLE_ANSWER_MS, output * MS_PER_TOKEN)
+        call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
+        call.wait_until_ms = now_ms + wait_ms(identity, relay.head.fields.get(b"x-stainless-read-timeout", b""))
+        return call
+
+
+def wait_ms(identity: Identity, read_timeout: bytes) -> int:
+    """How long a call may wait for its turn; `read_timeout` is the SDK's, in seconds."""
+    bounds = [bound for bound in (identity.wait_ms, identity.timeout_ms) if bound is not None]
+    if read_timeout.replace(b".", b"", 1).isdigit() and len(read_timeout) < 10:
+        bounds.append(int(float(read_timeout) * 500))
+    return min([*bounds, LONGEST_WAIT_MS]) if bounds else USUAL_WAIT_MS

@@ -1,0 +1,119 @@
+"""
+What a model call's JSON says about itself, and the bytes that say it again.
+
+Only the top level is read; every value stays as raw bytes and is sent as it was judged (design 3). A duplicate key is an
+error, since two readers may take different ones. msgspec keeps the last of them, so the text is walked once more
+unless it is as long as its compact form, which leaves no room for a second.
+"""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from swarmgate.core.errors import BadInput
+
+BYTES_PER_TOKEN = 4  # English prose and JSON; what was underestimated is charged when the usage is known
+MOST_TOKENS = 1 << 40
+
+_decode = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+_text = msgspec.json.Decoder(str).decode
+_number = msgspec.json.Decoder(int).decode
+_KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_NEXT = re.compile(rb"[ \t\r\n]*([,}])")
+_OPEN = re.compile(rb"[ \t\r\n]*\{")
+_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_NONE = Raw(b"null")
+_NOTHING = Raw(b"")
+_CONTENT = ("messages", "input", "prompt", "system", "tools", "instructions")
+
+
+class Peeked(NamedTuple):
+    """`fields` are the top level; `max_tokens` None = not limited by the caller; `prompt_tokens` is an estimate."""
+
+    fields: dict[str, Raw]
+    body: bytes
+    model: str
+    stream: bool
+    max_tokens: int | None
+    prompt_tokens: int
+
+    def with_model(self, model: str) -> bytes:
+        """The body as it is sent; `model` replaces the caller's alias unless it is empty or the same."""
+        if not model or model == self.model:
+            return self.body
+        return _encode(self.fields | {"model": model})
+
+
+def peek(body: bytes) -> Peeked:
+    """The call in `body`. Errors: `BadInput` names the key and the rule it breaks."""
+    try:
+        fields = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadInput("body", f"is not one JSON object: {error}") from None
+    except RecursionError:
+        raise BadInput("body", "is nested too deeply") from None
+    compact = _encode(fields)
+    if len(compact) != len(body) and not _is_single(body, fields):
+        raise BadInput("body", "has a key twice; readers disagree which one counts, so neither is sent")
+    bytes_read = sum([memoryview(fields[key]).nbytes for key in _CONTENT if key in fields])
+    return Peeked(
+        fields,
+        compact,
+        _model(fields),
+        _stream(fields.get("stream", _NONE)),
+        _max_tokens(fields),
+        bytes_read // BYTES_PER_TOKEN + 1,
+    )
+
+
+def _model(fields: dict[str, Raw]) -> str:
+    try:
+        return _text(fields.get("model", _NOTHING))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadInput("model", "is missing or no string; name the model to call") from None
+
+
+def _stream(raw: Raw) -> bool:
+    said = bytes(raw)
+    if said not in {b"true", b"false", b"null"}:
+        raise BadInput("stream", "is neither true nor false")
+    return said == b"true"
+
+
+def _max_tokens(fields: dict[str, Raw]) -> int | None:
+    for key in _LIMITS:
+        if key in fields and bytes(fields[key]) != b"null":
+            try:
+                limit = _number(fields[key])
+            except msgspec.DecodeError:
+                raise BadInput(key, "is no whole number") from None
+            if not 0 < limit < MOST_TOKENS:
+                raise BadInput(key, f"is not between 1 and {MOST_TOKENS}")
+            return limit
+    return None
+
+
+def _is_single(body: bytes, fields: dict[str, Raw]) -> bool:
+    """
+    Whether the object in `body` has no more members than `fields`.
+
+    A second member of the same name makes the walk fail: the first has another value than the one kept, or members are
+    left when the names are used up.
+    """
+    opened = _OPEN.match(body)
+    if not fields or opened is None:
+        return True
+    at, sign = opened.end(), b","
+    for value in fields.values():
+        key = _KEY.match(body, at)
+        raw = bytes(value)
+        if sign != b"," or key is None or not body.startswith(raw, key.end()):
+            return False
+        after = _NEXT.match(body, key.end() + len(raw))
+        if after is None:
+            return False
+        at, sign = after.end(), after[1]
+    return sign == b"}"

@@ -1,0 +1,194 @@
+"""
+The caller's side of one model call: its request while it comes in, its answer while it goes out.
+
+A `Relay` stands in `end.call` from the request's head to the answer's last byte, and in `call.client` once the call has
+begun. Back-pressure runs through it: a client that reads slowly stops the target's connection, so nothing piles up here.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from swarmgate.core.commands import Answer, End
+from swarmgate.core.events import CLIENT_LEFT
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call
+from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.identity import UNSAID, Identity
+from swarmgate.gate.peek import Peeked
+from swarmgate.gate.taps import StreamTap
+from swarmgate.gate.target import ModelTarget, passed_headers
+from swarmgate.gate.transport import Attempt
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import Header, RequestHead
+from swarmgate.http1.render import passed_on
+from swarmgate.ports import Fire
+
+# What an answer says of the key's account, or of repeating, which is the gate's business.
+_KEPT_HERE = frozenset(
+    {b"set-cookie", b"x-request-id", b"retry-after", b"retry-after-ms", b"x-should-retry", b"alt-svc", b"via"}
+)
+_RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
+
+
+class Desk(Protocol):
+    """Where a request goes once it is whole."""
+
+    fire: Fire
+    most_body_bytes: int
+
+    def complete(self, relay: "Relay") -> None:
+        """Begin the call, or answer why there is none."""
+
+
+class Relay:
+    """One request and its answer; `call` is None until the request is whole and understood."""
+
+    __slots__ = (
+        "_desk",
+        "_parts",
+        "_size",
+        "as_events",
+        "call",
+        "end",
+        "head",
+        "identity",
+        "path",
+        "peeked",
+        "said",
+        "shown",
+    )
+
+    def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> None:
+        self._desk = desk
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.end = end
+        self.head = head
+        self.path = path
+        self.said = said
+        self.identity: Identity = UNSAID
+        self.peeked: Peeked | None = None
+        self.call: Call | None = None
+        self.shown = False  # to the last byte; the connection may already serve the next request
+        self.as_events = False
+
+    @property
+    def body(self) -> bytes:
+        """The request's body as far as it has come."""
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the request's body."""
+        self._size += len(data)
+        if self._size > self._desk.most_body_bytes:
+            self._parts.clear()
+            self.reply(answers.too_long(self._desk.most_body_bytes))
+        else:
+            self._parts.append(data)
+
+    def on_body_end(self) -> None:
+        """The request is whole."""
+        self._desk.complete(self)
+
+    def on_gone(self) -> None:
+        """The caller left."""
+        if self.call is not None:
+            self._desk.fire(self.call, CLIENT_LEFT)
+
+    def on_pause(self) -> None:
+        """The caller reads too slowly: stop the target."""
+        if self.call is not None and isinstance(self.call.wire, Attempt):
+            self.call.wire.pause()
+
+    def on_resume(self) -> None:
+        """The caller caught up."""
+        if self.call is not None and isinstance(self.call.wire, Attempt):
+            self.call.wire.resume()
+
+    def reply(self, reply: Reply) -> None:
+        """Answer with something of ours; the call, if there was one, is over."""
+        self.end.respond(*reply)
+
+    def render(self, target: ModelTarget, key: str, model: str) -> bytes:
+        """The request as the next attempt sends it."""
+        peeked = self.peeked
+        assert peeked is not None
+        headers = passed_headers(self.head, identified=self.identity is not UNSAID)
+        return target.request(key, self.path, headers, peeked.with_model(model))
+
+    def show(self, call: Call, attempt: Attempt) -> None:
+        """Let the caller see the answer: whole if it is, else what is held and then whatever comes."""
+        head = attempt.head
+        assert head is not None
+        headers = answer_headers(call, attempt)
+        if attempt.whole:
+            self.shown = True
+            self.end.respond(head.status, headers, attempt.body)
+            return
+        self.as_events = head.content_length is None and isinstance(attempt.tap, StreamTap)
+        self.end.start_stream(head.status, headers, head.content_length)
+        self.end.write_chunk(attempt.body)
+        attempt.go_through(self.end.write_chunk)
+
+    def break_off(self, reason: Reason) -> None:
+        """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
+        if self.as_events:
+            self.end.write_chunk(answers.error_event(reason))
+        self.end.cut()
+
+
+class Relays:
+    """ports.Client: what the pump asks of callers."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+
+    def relay(self, call: Call) -> None:
+        """Show the answer from here on."""
+        relay, attempt = call.client, call.wire
+        assert isinstance(relay, Relay)
+        assert isinstance(attempt, Attempt)
+        relay.show(call, attempt)
+
+    def answer(self, call: Call, answer: Answer) -> None:
+        """Say how the call ended, once."""
+        relay, attempt = call.client, call.wire
+        call.client = call.wire = None
+        assert isinstance(relay, Relay)
+        relay.call = None
+        if answer.end is End.ANSWERED:
+            if not relay.shown:
+                relay.end.finish()
+        elif answer.end is not End.CANCELLED:
+            self._tell(call, answer, relay, attempt if isinstance(attempt, Attempt) else None)
+
+    def _tell(self, call: Call, answer: Answer, relay: Relay, attempt: Attempt | None) -> None:
+        reason = answer.reason or Reason.GATE_BUG
+        if call.committed:
+            relay.break_off(reason)
+        elif answer.end is End.DEFERRED and answer.denied is not None:
+            repeats = relay.head.fields.get(b"x-stainless-retry-count", b"0")
+            relay.reply(
+                answers.deferral(call, answer.denied, reason, self._now_ms(), int(repeats) if repeats.isdigit() else 0)
+            )
+        elif answer.end is End.FAILED and attempt is not None and attempt.whole and attempt.head is not None:
+            relay.reply(Reply(attempt.head.status, [*answer_headers(call, attempt), answers.STAY], attempt.body))
+        else:
+            relay.reply(answers.ended(call, answer.end, reason))
+
+
+def answer_headers(call: Call, attempt: Attempt) -> list[Header]:
+    """The target's headers that a caller may see, and how the call was served."""
+    head, route = attempt.head, call.route
+    assert head is not None
+    headers = [field for field in passed_on(head, _KEPT_HERE) if not field[0].startswith(_RATES)]
+    headers += (
+        (b"x-request-id", call.id.encode()),
+        (b"x-swarmgate-key-id", route.key.encode() if route else b""),
+        (b"x-swarmgate-model", call.rungs[call.rung].model.encode()),
+        (b"x-swarmgate-attempts", b"%d" % call.attempt),
+        (b"x-swarmgate-rung", b"%d" % call.rung),
+        (b"x-swarmgate-queue-ms", b"%d" % (call.sent_ms - call.arrived_ms)),
+    )
+    return headers

@@ -1,0 +1,122 @@
+"""
+A running gate: its parts tied together, its port, its upkeep, its end.
+
+Here lives no rule. What is called a few times a second is called from one place; what an operator stops ends in order:
+no new calls, then those that are open, then the connections.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from swarmgate.core.limits import Limits
+from swarmgate.core.record import Call
+from swarmgate.core.waiting import Room
+from swarmgate.engine.alarm import LoopTimer
+from swarmgate.engine.clock import LoopClock, unix_s
+from swarmgate.engine.pump import Pump
+from swarmgate.gate.front import Front
+from swarmgate.gate.model_route import PATHS, Ladders, ModelRoutes
+from swarmgate.gate.relay import Relays
+from swarmgate.gate.resolve import OperatorResolver
+from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.transport import ModelTransport
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.upstreams import Upstreams
+from swarmgate.ports import BudgetStore, Clock, Fire, Journal
+
+UPKEEP_MS = 250
+DRAIN_S = 30.0
+BACKLOG = 4_096
+
+
+class Plan(NamedTuple):
+    """What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line."""
+
+    ladders: Ladders
+    targets: Mapping[str, ModelTarget]
+    budgets: Mapping[str, Limits]
+    lines: Mapping[str, str]
+
+
+class Upkeep:
+    """What is due a few times a second."""
+
+    def __init__(self, sweep: Sweep, duties: tuple[Callable[[], None], ...]) -> None:
+        self._sweep = sweep
+        self._duties = duties
+        self.deadline_ms = sweep.now_ms + UPKEEP_MS
+        sweep.watch(self)
+
+    def on_deadline(self) -> None:
+        """Do it, and again later."""
+        self.deadline_ms = self._sweep.now_ms + UPKEEP_MS
+        for duty in self._duties:
+            duty()
+
+
+class Gate:
+    """
+    One data plane on one loop: `start`, then `stop`.
+
+    `store_of` makes the budget store from a clock and the pump's `fire`; `failed` is told of a bug in one call.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        plan: Plan,
+        store_of: Callable[[Clock, Fire], BudgetStore],
+        journal: Journal,
+        failed: Callable[[Call, Exception], None],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._loop = loop
+        self._server: asyncio.Server | None = None
+        clock = LoopClock(loop)
+        self.sweep = Sweep(loop)
+        timer = LoopTimer(loop, lambda: None)
+        self.pump = pump = Pump(clock, timer, Room(), failed)
+        timer.ring = pump.ring
+        pump.room.line_of.update(plan.lines)
+        self.store = store_of(clock, pump.fire)
+        for name, limits in plan.budgets.items():
+            self.store.define(name, limits)
+        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
+        transport = ModelTransport(self.upstreams, plan.targets, pump.fire, clock.now_ms, unix_s)
+        pump.attach(self.store, transport, Relays(clock.now_ms), journal)
+        self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-")
+        self.front = Front(dict.fromkeys(PATHS, self.models))
+        self._drained = asyncio.Event()
+        self._upkeep = Upkeep(self.sweep, (pump.sweep, transport.sweep, self._look_whether_drained))
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port that was bound. Errors: OSError."""
+        self.sweep.start()
+        self._server = await self._loop.create_server(
+            lambda: ClientEnd(self.front, self.sweep), host, port, backlog=BACKLOG, family=socket.AF_UNSPEC
+        )
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self, drain_s: float = DRAIN_S) -> int:
+        """End in order; the number of calls that were still open when the time for it was over."""
+        self.models.is_stopping = True
+        if self._server is not None:
+            self._server.close()
+        self._drained.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(drain_s):
+                await self._drained.wait()
+        left = len(self.pump.open)
+        self.upstreams.close()
+        self.sweep.stop()
+        return left
+
+    def _look_whether_drained(self) -> None:
+        if self.models.is_stopping and not self.pump.open:
+            self._drained.set()

@@ -1,0 +1,295 @@
+"""
+What reaches targets: one attempt after another on pooled connections, and what each came to, told to the pump.
+
+An attempt waits for a connection, owns it while its exchange lasts, and fires one event per fact: Ready, Content once,
+Ended or Lost once. Chunks never go through the pump. What came before the first content is held, so that the core may
+still choose another way; afterwards each payload goes straight to the client.
+"""
+
+from collections.abc import Callable, Mapping
+
+from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.hints import read_hint_ms
+from swarmgate.core.outcome import Outcome, Signal, classify
+from swarmgate.core.record import Call
+from swarmgate.gate.taps import (
+    UNKNOWN,
+    AnswerTap,
+    Failure,
+    StreamTap,
+    marked,
+    read_error_body,
+)
+from swarmgate.gate.target import ModelTarget
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.head import ResponseHead
+from swarmgate.http1.upstream_end import UpstreamEnd
+from swarmgate.http1.upstreams import Upstreams
+from swarmgate.ports import Fire
+
+MOST_HELD_BYTES = 64 * 1024
+PROGRESS_MS = 5_000
+SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
+_OK = classify(Signal(status=200))
+_COMMENT = ord(":")
+_BLANK_LINE = b"\n\n"
+
+_LOST = {
+    Fault.CLOSED_EARLY: LostKind.RESET,
+    Fault.TIMEOUT: LostKind.FIRST_CONTENT,
+    Fault.TRUNCATED: LostKind.BROKEN,
+    Fault.BAD_BODY: LostKind.BROKEN,
+}
+
+
+class Attempt:
+    """One send of a call, from the wish for a connection to the last byte: the pool's waiter, the exchange's owner."""
+
+    __slots__ = (
+        "_end",
+        "_last",
+        "_transport",
+        "_write",
+        "call",
+        "events",
+        "head",
+        "held",
+        "held_bytes",
+        "paused",
+        "progress_ms",
+        "seen",
+        "sent",
+        "tap",
+        "target",
+        "whole",
+    )
+
+    def __init__(self, transport: "ModelTransport", call: Call, target: ModelTarget) -> None:
+        self._transport = transport
+        self._end: UpstreamEnd | None = None
+        self._write: Callable[[bytes], None] | None = None
+        self._last = b""
+        self.call = call
+        self.target = target
+        self.head: ResponseHead | None = None
+        self.held: list[bytes] = []
+        self.held_bytes = 0
+        self.tap: AnswerTap | StreamTap | None = None
+        self.sent = False
+        self.whole = False  # the answer is here to its last byte
+        self.paused = False
+        self.events = self.seen = 0  # payloads with content, and how many of them were reported
+        self.progress_ms = 0
+
+    # The pool's waiter.
+
+    def on_connection(self, end: UpstreamEnd) -> None:
+        """A connection is ours."""
+        self._end = end
+        self._transport.fire(self.call, READY)
+
+    def on_no_connection(self, _fault: Fault) -> None:
+        """There is none; nothing left."""
+        self._transport.fire(self.call, Lost(LostKind.CONNECT, sent=False))
+
+    def send(self, data: bytes, read_ms: int) -> bool:
+        """Write the request; False if the connection had been closed: nothing left."""
+        self.sent = self._end is not None and self._end.send(self, b"POST", data, read_ms=read_ms)
+        if not self.sent:
+            self._end = None
+        return self.sent
+
+    def drop(self) -> None:
+        """Give the connection up: unused back to its pool, in use closed, wished for no more."""
+        self._transport.live.discard(self)
+        end, self._end = self._end, None
+        if end is None:
+            if not self.sent:
+                self._transport.upstreams.withdraw(self.target.origin, self)
+        elif self.sent:
+            end.abandon()
+        else:
+            end.release()
+
+    # The exchange's owner.
+
+    def on_head(self, head: ResponseHead) -> None:
+        """How to listen follows from the head."""
+        self.head = head
+        kind = head.fields.get(b"content-type", b"")
+        is_stream = head.status < 400 and kind.startswith(b"text/event-stream")
+        self.tap = StreamTap() if is_stream else AnswerTap()
+
+    def on_chunk(self, payload: bytes) -> None:
+        """Straight through once the client may see it, held before."""
+        write = self._write
+        if write is None:
+            self._hold(payload)
+            return
+        write(payload)
+        if payload[0] != _COMMENT:
+            self.events += 1
+        tap = self.tap
+        if tap.carry or payload[-2:] != _BLANK_LINE or marked(payload):  # type: ignore[union-attr]  # on_head made it
+            tap.feed(payload)  # type: ignore[union-attr]
+            self._last = b""
+        else:
+            self._last = payload
+
+    def on_end(self) -> None:
+        """The answer is whole: say what it means."""
+        self.whole = True
+        self._end = None
+        self._transport.live.discard(self)
+        call, fire = self.call, self._transport.fire
+        head, tap = self.head, self.tap
+        if head is None or tap is None:
+            return
+        if head.status >= 400:
+            fire(call, Ended(self._error_outcome(head, read_error_body(b"".join(self.held))), 0))
+            return
+        if isinstance(tap, StreamTap):
+            if self._last:
+                tap.feed(self._last)
+            tap.close()
+            if not (tap.finished or tap.failure):
+                fire(call, Lost(LostKind.BROKEN, sent=True))
+                return
+        else:
+            tap.close(b"".join(self.held) if self._write is None else None)
+        outcome = _OK if tap.failure is None else self._error_outcome(head, tap.failure)
+        fire(call, Ended(outcome, self.used()))
+
+    def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
+        """There will be no whole answer."""
+        self._end = None
+        self._transport.live.discard(self)
+        kind = _LOST.get(fault, LostKind.BROKEN)
+        if kind is LostKind.FIRST_CONTENT and self.call.committed:
+            kind = LostKind.IDLE
+        self._transport.fire(self.call, Lost(kind, sent=True))
+
+    def on_upload_pause(self) -> None:
+        """Nothing to stop: the request was given whole."""
+
+    def on_upload_resume(self) -> None:
+        """Nothing to start."""
+
+    # The client's side.
+
+    def go_through(self, write: Callable[[bytes], None]) -> None:
+        """From now on payloads go to `write`; what is held has been taken."""
+        self.held.clear()
+        self._write = write
+        self.progress_ms = self._transport.now_ms()
+        self._transport.live.add(self)
+
+    def pause(self) -> None:
+        """The client cannot take more: neither shall we."""
+        if self._end is not None:
+            self.paused = True
+            self._end.pause()
+
+    def resume(self) -> None:
+        """The client caught up."""
+        self.paused = False
+        if self._end is not None:
+            self._end.resume()
+
+    @property
+    def body(self) -> bytes:
+        """What is held of the answer's body."""
+        return b"".join(self.held)
+
+    def used(self) -> int:
+        """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""
+        usage = self.tap.usage if self.tap is not None else None
+        if usage is None or usage.output_tokens == UNKNOWN:
+            return UNKNOWN
+        beyond = max(0, usage.input_tokens - self.call.prompt)
+        return max(0, usage.output_tokens + beyond - self.seen)
+
+    def _hold(self, payload: bytes) -> None:
+        head, tap = self.head, self.tap
+        if self.held_bytes >= MOST_HELD_BYTES and head is not None and head.status >= 400:
+            return  # the rest of an error page tells nothing
+        self.held.append(payload)
+        self.held_bytes += len(payload)
+        if head is None or tap is None or head.status >= 400:
+            return
+        begun = self.held_bytes > MOST_HELD_BYTES
+        if isinstance(tap, StreamTap):
+            tap.feed(payload)
+            begun = tap.begun or (begun and tap.failure is None)
+        elif begun:
+            for part in self.held:
+                tap.feed(part)
+        if begun:
+            self._transport.fire(self.call, CONTENT)
+
+    def _error_outcome(self, head: ResponseHead, failure: Failure) -> Outcome:
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
+        hint_ms = read_hint_ms(head.status, headers, failure.message, self._transport.unix_s())
+        signal = Signal(
+            status=head.status,
+            error_type=failure.type,
+            error_code=failure.code,
+            message=failure.message,
+            hint_ms=hint_ms,
+        )
+        return classify(signal)
+
+
+class ModelTransport:
+    """ports.Transport over pooled connections; `render` gives the bytes of a call's next attempt."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        targets: Mapping[str, ModelTarget],
+        fire: Fire,
+        now_ms: Callable[[], int],
+        unix_s: Callable[[], int],
+    ) -> None:
+        self.upstreams = upstreams
+        self.targets = targets
+        self.fire = fire
+        self.now_ms = now_ms
+        self.unix_s = unix_s
+        self.live: set[Attempt] = set()
+
+    def connect(self, call: Call) -> None:
+        """Fire Ready or Lost."""
+        target = self.targets[call.rungs[call.rung].target]
+        call.wire = attempt = Attempt(self, call, target)
+        self.upstreams.connect(target.origin, attempt)
+
+    def park(self, call: Call) -> None:
+        """Give the unused connection back."""
+        self.abort(call)
+
+    def send(self, call: Call) -> None:
+        """Write the request; Content, Ended or Lost follow."""
+        attempt, route = call.wire, call.route
+        assert isinstance(attempt, Attempt)
+        assert route is not None
+        data = call.client.render(attempt.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
+        if not attempt.send(data, call.content_ms + SILENCE_MS):
+            self.fire(call, Lost(LostKind.STALE, sent=False))
+
+    def abort(self, call: Call) -> None:
+        """Drop the attempt; nothing is fired for it afterwards."""
+        attempt = call.wire
+        if isinstance(attempt, Attempt):
+            attempt.drop()
+            call.wire = None
+
+    def sweep(self) -> None:
+        """Tell the core what flowed: every 5 s per stream, so that reservations live and silence is seen."""
+        now_ms = self.now_ms()
+        for attempt in [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS]:
+            flowed = attempt.events - attempt.seen
+            if flowed or attempt.paused:
+                attempt.progress_ms = now_ms
+                attempt.seen = attempt.events
+                self.fire(attempt.call, Progress(flowed))
