@@ -320,3 +320,12 @@ def test_every_instant_of_a_denial_fits_a_double_however_long_the_line():
     assert isinstance(refused, Denied)
     assert refused.kind is BlockKind.LINE
     assert refused.not_before_ms < 2**53
+
+
+def test_a_lease_that_is_taken_twice_is_held_twice_and_ends_whole():
+    made = book(a=LEVEL, s=SLOTS)
+    for _ in range(2):
+        kernel.take(made, ask(("a", 0, 4), ("s", 0, 1), lease="x"), 1_000_000)
+    assert [(cell.pending, cell.leases["x"].amount) for cell in made.cells.values()] == [(8, 8), (2, 2)]
+    kernel.release(made, "x", ("a", "s"), 1_000_000)
+    assert [cell.pending for cell in made.cells.values()] == [0, 0]

@@ -7,7 +7,7 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 """
 
 from swarmgate.core.answers import Denied, Granted, Revised
-from swarmgate.core.book import Book, BudgetCell, Lease, Take, Usage
+from swarmgate.core.book import Book, BudgetCell, Take, Usage
 from swarmgate.core.denial import deny
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import holds_back, leave
@@ -49,7 +49,7 @@ def define(book: Book, name: str, limits: Limits) -> bool:
     if limits.kind is BudgetKind.LEVEL:
         cell.level = max(0, limits.burst * limits.scale - limits.drain * since_ms)
     elif limits.kind is BudgetKind.LEASES and limits.lease_ms > since_ms and limits.burst:
-        hold(cell, COLD, Lease(limits.burst, book.birth_ms + limits.lease_ms))
+        hold(cell, COLD, limits.burst, book.birth_ms + limits.lease_ms)
         cell.leases[COLD].firm = True
     return True
 
@@ -88,10 +88,7 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
             if cell.slices is not None:
                 count(cell, cost, now_ms)
         if reserve:
-            cell.pending += reserve
-            cell.leases[request.lease] = Lease(reserve, expires_ms)
-            if expires_ms < cell.due_ms:
-                cell.due_ms = expires_ms
+            hold(cell, request.lease, reserve, expires_ms)
     if request.standing:
         for line in request.standing:
             leave(book.line(line), request.ticket)

@@ -52,11 +52,13 @@ def count(cell: BudgetCell, units: int, now_ms: int) -> None:
         cell.slices[index] = cell.slices.get(index, 0) + units
 
 
-def hold(cell: BudgetCell, key: str, lease: Lease) -> None:
-    """Reserve units under `key`."""
-    cell.leases[key] = lease
-    cell.pending += lease.amount
-    cell.due_ms = min(cell.due_ms, lease.expires_ms)
+def hold(cell: BudgetCell, key: str, units: int, expires_ms: int) -> None:
+    """Reserve units under `key`, on top of what it holds: who asks again after a lost answer must not leak the first."""
+    held = cell.leases.get(key)
+    cell.leases[key] = Lease(units + held.amount if held else units, expires_ms)
+    cell.pending += units
+    if expires_ms < cell.due_ms:
+        cell.due_ms = expires_ms
 
 
 def end_hold(cell: BudgetCell, key: str, now_ms: int) -> None:
