@@ -150,6 +150,7 @@ def parse_response(raw: bytes) -> ResponseHead:
     head = ResponseHead(raw)
     if not is_plain_response(head):
         refuse(head, RESPONSE_ROWS)
-    _judge(httptools.HttpResponseParser(_SILENT), raw)
+    if head.status != 101:  # llhttp stops at a switch of protocols, which nobody here accepts anyway
+        _judge(httptools.HttpResponseParser(_SILENT), raw)
     head.settle_framing()
     return head

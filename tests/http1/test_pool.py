@@ -1,0 +1,174 @@
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from swarmgate.http1.pool import Pool, PoolFull, Todo
+
+SIZE, IDLE_MS, MAX_WAITING = 3, 100, 5
+
+
+def make() -> Pool[str, str]:
+    return Pool(SIZE, idle_ms=IDLE_MS, max_waiting=MAX_WAITING)
+
+
+def test_the_first_call_dials_and_gets_what_was_dialled():
+    pool = make()
+    assert pool.ask("call", 0) == Todo([], 1, [])
+    assert pool.opened("c1", 5) == Todo([("call", "c1")], 0, [])
+    assert (pool.uses, pool.dials) == (1, 1)
+
+
+def test_idle_connections_are_reused_last_in_first_out():
+    pool = make()
+    for name in ("a", "b"):
+        pool.ask(name, 0)
+    for name in ("c1", "c2"):
+        pool.opened(name, 0)
+    pool.give_back("c1", 10)
+    pool.give_back("c2", 11)
+    assert pool.idle() == ["c1", "c2"]
+    assert pool.ask("d", 12) == Todo([("d", "c2")], 0, [])
+    assert (pool.uses, pool.dials) == (3, 2)
+
+
+def test_a_freed_connection_goes_to_the_longest_waiting_call_and_the_dial_becomes_idle():
+    pool = make()
+    pool.ask("a", 0)
+    pool.opened("c1", 0)
+    assert pool.ask("b", 1).dial == 1
+    assert pool.give_back("c1", 2) == Todo([("b", "c1")], 0, [])
+    assert pool.opened("c2", 3) == Todo([], 0, [])
+    assert pool.idle() == ["c2"]
+
+
+def test_the_coldest_expire_and_never_serve():
+    pool = make()
+    pool.ask("a", 0)
+    pool.opened("c1", 0)
+    pool.give_back("c1", 10)
+    assert pool.expire(10 + IDLE_MS - 1) == Todo([], 0, [])
+    assert pool.ask("b", 10 + IDLE_MS) == Todo([], 1, ["c1"])
+
+
+def test_a_failed_dial_is_told_to_the_call_that_waited_longest():
+    pool = make()
+    pool.ask("a", 0)
+    pool.ask("b", 0)
+    assert pool.failed(1) == ("a", Todo([], 0, []))
+    assert pool.failed(2) == ("b", Todo([], 0, []))
+    assert pool.is_empty
+
+
+def test_a_withdrawn_call_gets_nothing():
+    pool = make()
+    pool.ask("a", 0)
+    assert pool.withdraw("a")
+    assert not pool.withdraw("a")
+    assert pool.failed(1) == (None, Todo([], 0, []))
+
+
+def test_a_call_whose_connection_was_closed_goes_first():
+    pool = make()
+    for name in ("a", "b", "c"):
+        pool.ask(name, 0)
+    pool.opened("c1", 0)
+    pool.lost("c1", 1)
+    pool.ask_first("a", 1)
+    assert pool.opened("c2", 2).give == [("a", "c2")]
+
+
+def test_the_line_has_an_end():
+    pool = make()
+    for at in range(MAX_WAITING):
+        pool.ask(f"w{at}", 0)
+    with pytest.raises(PoolFull) as caught:
+        pool.ask("one more", 0)
+    assert (caught.value.field, caught.value.reason) == ("waiting", "pool_full")
+    assert str(MAX_WAITING) in str(caught.value)
+    assert pool.opened("c1", 0).give == [("w0", "c1")]
+
+
+class AnyOrderOfEvents(RuleBasedStateMachine):
+    """A model keeps who was promised what; the pool must agree after every event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool, self.now_ms, self.serial = make(), 0, 0
+        self.waiting, self.leased, self.idle, self.dialling = [], {}, {}, 0
+
+    def name(self) -> str:
+        self.serial += 1
+        return f"n{self.serial}"
+
+    def carry_out(self, todo: Todo[str, str]) -> None:
+        for connection in todo.close:
+            assert self.idle.pop(connection) <= self.now_ms
+        for waiter, connection in todo.give:
+            assert waiter == self.waiting.pop(0)
+            assert self.idle.pop(connection) > self.now_ms
+            self.leased[connection] = waiter
+        self.dialling += todo.dial
+
+    @rule(passed_ms=st.integers(0, IDLE_MS))
+    def time_passes(self, passed_ms):
+        self.now_ms += passed_ms
+        self.carry_out(self.pool.expire(self.now_ms))
+
+    @precondition(lambda self: len(self.waiting) < MAX_WAITING)
+    @rule()
+    def ask(self):
+        waiter = self.name()
+        self.waiting.append(waiter)
+        self.carry_out(self.pool.ask(waiter, self.now_ms))
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def withdraw(self, data):
+        waiter = data.draw(st.sampled_from(self.waiting))
+        self.waiting.remove(waiter)
+        assert self.pool.withdraw(waiter)
+
+    @precondition(lambda self: self.dialling)
+    @rule()
+    def opened(self):
+        self.dialling -= 1
+        connection = self.name()
+        self.idle[connection] = self.now_ms + IDLE_MS
+        self.carry_out(self.pool.opened(connection, self.now_ms))
+
+    @precondition(lambda self: self.dialling)
+    @rule()
+    def failed(self):
+        self.dialling -= 1
+        victim, todo = self.pool.failed(self.now_ms)
+        assert victim == (self.waiting.pop(0) if self.waiting else None)
+        self.carry_out(todo)
+
+    @precondition(lambda self: self.leased)
+    @rule(data=st.data())
+    def give_back(self, data):
+        connection = data.draw(st.sampled_from(sorted(self.leased)))
+        del self.leased[connection]
+        self.idle[connection] = self.now_ms + IDLE_MS
+        self.carry_out(self.pool.give_back(connection, self.now_ms))
+
+    @precondition(lambda self: self.leased or self.idle)
+    @rule(data=st.data())
+    def lost(self, data):
+        connection = data.draw(st.sampled_from(sorted([*self.leased, *self.idle])))
+        self.leased.pop(connection, None)
+        self.idle.pop(connection, None)
+        self.carry_out(self.pool.lost(connection, self.now_ms))
+
+    @invariant()
+    def bounded_and_nobody_waits_beside_room(self):
+        total = len(self.leased) + len(self.idle) + self.dialling
+        assert total <= SIZE
+        assert not (self.waiting and self.idle)
+        assert self.dialling >= len(self.waiting) or total == SIZE
+        assert self.pool.is_empty is (not self.waiting and total == 0)
+
+
+TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
+TestAnyOrderOfEvents.settings = settings(max_examples=100, stateful_step_count=40)
