@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swarmgate.lab.problems import FileError, key_lines
 from swarmgate.lab.scenario import Scenario
 from swarmgate.lab.scenario_file import load, parse, shipped
+from swarmgate.problems import FileError, key_lines
 
 GOOD = """\
 # story

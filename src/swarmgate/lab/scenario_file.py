@@ -18,8 +18,8 @@ from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import RULES, Fault, gate_names
 from swarmgate.lab.latency import laws
-from swarmgate.lab.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
 from swarmgate.lab.scenario import MOST_GATES, Scenario
+from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
 
 _LIMITS = (
     scenario.FixedWindowLimit,
@@ -77,7 +77,7 @@ def parse(text: str, name: str, source: str = "scenario") -> Scenario:
     try:
         read = Scenario.model_validate(raw | {"name": name, "story": _story(text)})
     except ValidationError as error:
-        found += explain(error, raw, _KEYS, lines)
+        found += explain(error, raw, _KEYS.__getitem__, lines)
     if found:
         raise FileError(source, found)
     return read

@@ -5,14 +5,12 @@ pydantic finds the problems, tomllib gives no lines; so the text is read once mo
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-
-from swarmgate.lab.errors import LabError
 
 Loc = tuple[int | str, ...]
 
@@ -28,14 +26,14 @@ class Problem(NamedTuple):
     reason: str
 
 
-class FileError(LabError):
+class FileError(ValueError):
     """Every problem of one file; `field` and `reason` are those of the first."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source
         self.problems = tuple(sorted(problems))
-        super().__init__(self.problems[0].field, self.problems[0].reason)
-        self.args = ("\n".join(f"{source}:{line}: {field}: {reason}" for line, field, reason in self.problems),)
+        _, self.field, self.reason = self.problems[0]
+        super().__init__("\n".join(f"{source}:{line}: {field}: {reason}" for line, field, reason in self.problems))
 
 
 def nearest(wrong: object, valid: Collection[str]) -> str:
@@ -81,13 +79,23 @@ def problem(loc: Loc, reason: str, lines: Mapping[Loc, int]) -> Problem:
 
 
 def explain(
-    error: ValidationError, raw: object, names: Mapping[str, Collection[str]], lines: Mapping[Loc, int]
+    error: ValidationError,
+    raw: object,
+    names: Callable[[str], Collection[str]],
+    lines: Mapping[Loc, int],
+    secret: Collection[str] = (),
 ) -> list[Problem]:
-    """Validation errors as problems; `names` are the valid keys by table (`targets.limits`), for misspelt ones."""
-    return [problem(*_one(details, raw, names), lines) for details in error.errors()]
+    """
+    Validation errors as problems; `names` tells the valid keys of a table (`targets.limits`), for misspelt ones.
+
+    What stands at or below a key in `secret` is not shown.
+    """
+    return [problem(*_one(details, raw, names, secret), lines) for details in error.errors()]
 
 
-def _one(details: ErrorDetails, raw: object, names: Mapping[str, Collection[str]]) -> tuple[Loc, str]:
+def _one(
+    details: ErrorDetails, raw: object, names: Callable[[str], Collection[str]], secret: Collection[str]
+) -> tuple[Loc, str]:
     loc = _in_file(details["loc"], raw)
     context: dict[str, Any] = details.get("ctx", {})
     match details["type"]:
@@ -95,7 +103,7 @@ def _one(details: ErrorDetails, raw: object, names: Mapping[str, Collection[str]
             return loc, "is missing"
         case "extra_forbidden" | "unexpected_keyword_argument":
             table = ".".join(part for part in loc[:-1] if isinstance(part, str))
-            return loc, f"is unknown; {nearest(loc[-1], names[table])}"
+            return loc, f"is unknown; {nearest(loc[-1], names(table))}"
         case "union_tag_not_found":
             return (*loc, "kind"), "is missing"
         case "union_tag_invalid":
@@ -104,8 +112,11 @@ def _one(details: ErrorDetails, raw: object, names: Mapping[str, Collection[str]
         case "literal_error":
             values = re.findall(r"'([^']*)'", context["expected"])
             return loc, f"{details['input']!r} is unknown; {nearest(details['input'], values)}"
-        case "value_error" if isinstance(context["error"], LabError):
-            return (*loc, context["error"].field), context["error"].reason
+        case "value_error" if hasattr(context["error"], "reason"):
+            field = context["error"].field
+            return ((*loc, field) if field else loc), context["error"].reason
+        case _ if any(part in secret for part in loc):
+            return loc, details["msg"]
         case _:
             return loc, f"{details['msg']}; found {details['input']!r}"
 
