@@ -1,0 +1,74 @@
+from wire import Line
+
+from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, STALLED_WRITE_MS
+from swarmgate.http1.sweep import NEVER
+
+GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+UPLOAD = b"POST /u HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+GOT = [("request", b"GET", b"/a"), ("complete", b"")]
+
+
+def say_ok(end):
+    end.respond(200, [], b"ok")
+
+
+def test_silence_has_a_limit_and_a_call_has_none():
+    idle = Line()
+    idle.pass_ms(KEEP_ALIVE_MS - 1)
+    assert not idle.transport.closed
+    idle.pass_ms(1)
+    assert (idle.transport.closed, idle.written) == (True, b"")
+    busy = Line()
+    busy.send(GET)
+    assert busy.end.deadline_ms == NEVER
+    say_ok(busy.end)
+    assert busy.end.deadline_ms == KEEP_ALIVE_MS
+
+
+def test_a_slow_head_gets_its_limit_from_its_first_byte():
+    line = Line()
+    for at in range(HEAD_MS // 1000):
+        line.send(GET[at : at + 1])
+        line.pass_ms(1000)
+    assert line.events == [("refused", "head_timeout")]
+    assert line.written.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_silent_upload_is_cancelled_and_a_slow_one_is_not():
+    line = Line()
+    line.send(UPLOAD)
+    for _ in range(3):
+        line.pass_ms(BODY_MS - 1)
+        line.send(b"1")
+    line.pass_ms(BODY_MS)
+    assert line.events == [("request", b"POST", b"/u"), ("gone",), ("refused", "body_timeout")]
+
+
+def test_a_paused_upload_has_no_limit():
+    line = Line()
+    line.send(UPLOAD)
+    line.end.pause()
+    assert line.transport.paused
+    line.pass_ms(10 * BODY_MS)
+    line.end.resume()
+    assert not line.transport.paused
+    line.pass_ms(BODY_MS - 1)
+    assert not line.transport.closed
+    line.pass_ms(1)
+    assert ("refused", "body_timeout") in line.events
+
+
+def test_a_stalled_reader_pauses_the_source_and_is_cut_off_in_the_end():
+    line = Line()
+    line.send(GET)
+    line.end.start_stream(200, [])
+    line.end.pause_writing()
+    line.pass_ms(STALLED_WRITE_MS - 1)
+    line.end.resume_writing()
+    line.pass_ms(STALLED_WRITE_MS)
+    assert not line.transport.closed
+    line.end.pause_writing()
+    line.pass_ms(STALLED_WRITE_MS)
+    assert line.transport.aborted
+    line.end.connection_lost(None)
+    assert line.events == [*GOT, ("pause",), ("resume",), ("pause",), ("gone",)]
