@@ -135,11 +135,11 @@ def test_a_stream_to_http_1_0_ends_with_the_connection():
     assert not line.transport.options
 
 
-@pytest.mark.parametrize(("raw", "resets"), [(GET, False), (OLD, True)])
-def test_a_cut_answer_cannot_be_taken_for_whole(raw, resets):
+@pytest.mark.parametrize(("raw", "length", "resets"), [(GET, None, False), (OLD, None, True), (OLD, 9, False)])
+def test_a_cut_answer_cannot_be_taken_for_whole(raw, length, resets):
     line = Line()
     line.send(raw)
-    line.end.start_stream(200, [])
+    line.end.start_stream(200, [], length)
     line.end.write_chunk(b"ab")
     line.end.cut()
     line.end.write_chunk(b"late")

@@ -18,7 +18,7 @@ from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_h
 from swarmgate.http1.sweep import Sweep
 
 GOODBYE_MS = 10_000
-SILENT, RAW, CHUNKED = range(3)  # how payload goes out
+SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
@@ -59,7 +59,7 @@ class Answering(Connection):
         if self._out == CHUNKED:
             if payload:
                 self._transport.write(b"%x\r\n%b\r\n" % (len(payload), payload))
-        elif self._out == RAW:
+        elif self._out != SILENT:
             self._transport.write(payload)
 
     def finish(self) -> None:
@@ -74,7 +74,7 @@ class Answering(Connection):
         """End an answer that cannot be completed so that the client cannot take it for whole; the call is over."""
         out, self._out = self._out, SILENT
         self._end_call()
-        if out == RAW:  # by length the client would see it; until close only a reset tells
+        if out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves; here only a reset does
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
         else:
@@ -86,7 +86,7 @@ class Answering(Connection):
             self._transport.write(CONTINUE)
 
     def _start_tunnel(self) -> None:
-        self._begun, self._out, self._body = True, RAW, BodyReader.until_close()
+        self._begun, self._out, self._body = True, UNTIL_CLOSE, BodyReader.until_close()
         self._transport.write(TUNNEL_OPEN)
 
     def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:
@@ -97,7 +97,10 @@ class Answering(Connection):
         bare = status in NO_BODY_STATUS
         chunked = length is None and not bare and head.version == b"HTTP/1.1"
         self._keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
-        self._out = SILENT if bare or head.method == b"HEAD" else CHUNKED if chunked else RAW
+        if bare or head.method == b"HEAD":
+            self._out = SILENT
+        else:
+            self._out = CHUNKED if chunked else UNTIL_CLOSE if length is None else SIZED
         return response_head(status, headers, length=None if bare else length, chunked=chunked, close=not self._keep)
 
     def _end_call(self) -> None:
