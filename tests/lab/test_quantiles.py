@@ -34,6 +34,7 @@ def test_each_knot_is_reached_at_its_share(knots, data):
 
 def test_values_between_knots_are_rounded_down():
     assert [Quantiles((0, 2)).at(share) for share in (0, 2**31 - 1, 2**31, 2**32 - 1)] == [0, 0, 1, 1]
+    assert Quantiles((0, 1)).at(2**32 - 1) == 0
 
 
 def test_samples_follow_the_quantiles():

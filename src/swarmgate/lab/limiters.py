@@ -63,7 +63,7 @@ class FixedWindow(_TargetTime):
         super().__init__()
         self._limit = at_least("limit", limit, 1)
         self._window_ms = at_least("window_ms", window_ms, 1)
-        self._phase_ms = phase_ms
+        self._phase_ms = at_least("phase_ms", phase_ms, 0)
         self._index = 0
         self._used = 0
 
