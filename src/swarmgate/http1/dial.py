@@ -2,7 +2,7 @@
 Opening a connection to an address that somebody else has checked.
 
 Here lives the only task of this layer: one per dial, none per call. Names are resolved and judged before (design 4:
-target identity); what is dialled is exactly what was judged. A TLS handshake is CPU time on the loop, so few run at once.
+target identity); what is dialled is exactly what was judged.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from swarmgate.http1.faults import Fault
+from swarmgate.http1.tls import Handshakes
 from swarmgate.http1.upstream_end import UpstreamEnd
 
 CONNECT_S = 5.0
-MAX_HANDSHAKES = 4
 MAX_ADDRESSES = 3
 
 
@@ -34,7 +34,7 @@ class Dialler:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, connect_s: float = CONNECT_S) -> None:
         self._loop = loop
         self._connect_s = connect_s
-        self._handshakes = asyncio.Semaphore(MAX_HANDSHAKES)
+        self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dial(
@@ -70,11 +70,12 @@ class Dialler:
             return refused
 
     async def _secure(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
+        name = endpoint.server_name or endpoint.addresses[0]
         try:
-            async with self._handshakes:
-                _, end = await self._loop.create_connection(
-                    make, sock=link, ssl=endpoint.tls, server_hostname=endpoint.server_name
-                )
+            _, end = await self._handshakes.run(
+                name,
+                lambda: self._loop.create_connection(make, sock=link, ssl=endpoint.tls, server_hostname=name),
+            )
         except BaseException:
             link.close()
             raise
@@ -85,9 +86,11 @@ class Dialler:
         addresses = endpoint.addresses[:MAX_ADDRESSES]
         last: OSError = OSError("no address")
         for address in addresses:
-            link = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            link = socket.socket(family, socket.SOCK_STREAM)
             link.setblocking(False)
             try:
+                socket.inet_pton(family, address)  # a name would be looked up, and nobody judged what it yields
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 async with asyncio.timeout(self._connect_s / len(addresses)):
                     await self._loop.sock_connect(link, (address, endpoint.port))

@@ -1,11 +1,23 @@
 """
 TLS towards targets: verified, named, and no switch that a caller could reach to weaken it.
 
-Here lives the one context that all dials share: building it costs tens of milliseconds (the trust store is read).
+Here live the one context that all dials share (building it costs tens of milliseconds: the trust store is read) and the
+turns in which handshakes run. A handshake is CPU time on the loop, so few run at once; one that waits for its peer uses
+none, so it gives its turn back: a silent target must not hold up the others.
 """
 
+import asyncio
 import ssl
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+MAX_HANDSHAKES = 4
+MAX_PER_NAME = 2
+TURN_S = 0.25
+
+T = TypeVar("T")
 
 
 def client_context(extra_ca: Path | None = None) -> ssl.SSLContext:
@@ -20,3 +32,25 @@ def client_context(extra_ca: Path | None = None) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+class Handshakes:
+    """At most MAX_HANDSHAKES take their turn at once, MAX_PER_NAME of them for one name; a turn lasts TURN_S at most."""
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(MAX_HANDSHAKES)
+        self._names: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def run(self, name: str, handshake: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What the handshake returns or raises; cancelled with its caller."""
+        mine = self._names.get(name)
+        if mine is None:
+            mine = self._names[name] = asyncio.Semaphore(MAX_PER_NAME)
+        async with mine, self._turns:
+            task = asyncio.get_running_loop().create_task(handshake(), name=f"handshake {name}")
+            try:
+                await asyncio.wait({task}, timeout=TURN_S)
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
+        return await task
