@@ -7,13 +7,15 @@ no new calls, then those that are open, then the connections.
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from swarmgate.core.commands import Answer, End
 from swarmgate.core.limits import Limits
+from swarmgate.core.queueing import leave_and_end
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
 from swarmgate.engine.alarm import LoopTimer
@@ -60,6 +62,30 @@ class Upkeep:
             duty()
 
 
+class Door(ClientEnd):
+    """A client connection that its gate can close; `open_doors` holds those that are open."""
+
+    __slots__ = ("_open_doors",)
+
+    def __init__(self, front: Front, sweep: Sweep, open_doors: "set[Door]") -> None:
+        super().__init__(front, sweep)
+        self._open_doors = open_doors
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody came in."""
+        super().connection_made(transport)
+        self._open_doors.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is closed."""
+        super().connection_lost(exc)
+        self._open_doors.discard(self)
+
+    def shut(self) -> None:
+        """Close it once what was written has left."""
+        self._close()
+
+
 class Gate:
     """
     One data plane on one loop: `start`, then `stop`.
@@ -81,17 +107,19 @@ class Gate:
         clock = LoopClock(loop)
         self.sweep = Sweep(loop)
         timer = LoopTimer(loop, lambda: None)
-        self.pump = pump = Pump(clock, timer, Room(), failed)
+        self._failed = failed
+        self.pump = pump = Pump(clock, timer, Room(), self._bug)
         timer.ring = pump.ring
         pump.room.line_of.update(plan.lines)
         self.store = store_of(clock, pump.fire)
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
         self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
-        transport = ModelTransport(self.upstreams, plan.targets, pump.fire, clock.now_ms, unix_s)
+        self._transport = transport = ModelTransport(self.upstreams, plan.targets, pump.fire, clock.now_ms, unix_s)
         pump.attach(self.store, transport, Relays(clock.now_ms), journal)
         self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-")
         self.front = Front(dict.fromkeys(PATHS, self.models))
+        self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, (pump.sweep, transport.sweep, self._look_whether_drained))
 
@@ -99,7 +127,7 @@ class Gate:
         """Listen; the port that was bound. Errors: OSError."""
         self.sweep.start()
         self._server = await self._loop.create_server(
-            lambda: ClientEnd(self.front, self.sweep), host, port, backlog=BACKLOG, family=socket.AF_UNSPEC
+            lambda: Door(self.front, self.sweep, self.doors), host, port, backlog=BACKLOG
         )
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -113,9 +141,24 @@ class Gate:
             async with asyncio.timeout(drain_s):
                 await self._drained.wait()
         left = len(self.pump.open)
+        for door in list(self.doors):
+            door.shut()
         self.upstreams.close()
         self.sweep.stop()
         return left
+
+    def _bug(self, call: Call, error: Exception) -> None:
+        """A bug of ours ends its call, honestly; what it had reserved lapses with its lease."""
+        self._failed(call, error)
+        self._transport.abort(call)
+        if call.end is None:
+            self.store.leave(call.ticket, call.standing)
+            leave_and_end(call, End.FAILED, Reason.GATE_BUG)
+        self.pump.open.pop(call, None)
+        if call.client is not None:
+            answer = Answer(End.FAILED, Reason.GATE_BUG)
+            self.pump.journal.end(call, answer)
+            self.pump.client.answer(call, answer)
 
     def _look_whether_drained(self) -> None:
         if self.models.is_stopping and not self.pump.open:

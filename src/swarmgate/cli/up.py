@@ -1,0 +1,90 @@
+"""`swarmgate up`: the data plane in the foreground, until SIGTERM or Ctrl-C drains it."""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarmgate import __version__
+from swarmgate.cli.exits import Exit
+from swarmgate.config import Config, Listen, from_environment, load
+from swarmgate.core.record import Call
+from swarmgate.problems import FileError
+from swarmgate.wiring import gate
+
+try:
+    from uvloop import new_event_loop
+except ImportError:  # not built for this platform; the same code runs on the standard loop
+    from asyncio import new_event_loop  # type: ignore[assignment]  # the common base is all that is used
+
+EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
+
+
+def up(
+    config: Annotated[Path | None, typer.Option(help="TOML file; without one OPENAI_API_KEY is used.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Data port; 0 takes a free one.")] = None,
+) -> None:
+    """Relay model calls through keys and budgets until stopped."""
+    try:
+        read = from_environment(os.environ) if config is None else load(config, os.environ)
+    except FileError as error:
+        raise _stop(Exit.USAGE, str(error)) from None
+    except OSError as error:
+        raise _stop(Exit.USAGE, f"{config}: cannot be read: {error.strerror}") from None
+    listen = read.listen if port is None else Listen(read.listen.host, port)
+    for name, target in read.targets.items():
+        if (target.base_url.host, target.base_url.port) == listen:
+            raise _stop(Exit.USAGE, f"{name}: base_url is this gate itself; unset OPENAI_BASE_URL where `up` runs")
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        raise typer.Exit(runner.run(_serve(read, listen)))
+
+
+async def _serve(config: Config, listen: Listen) -> Exit:
+    loop = asyncio.get_running_loop()
+    running = gate(loop, config, _bug)
+    stopped = asyncio.Event()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stopped.set)
+    try:
+        port = await running.start(*listen)
+    except OSError as error:
+        _say(f"{listen.host}:{listen.port} cannot be listened on: {error.strerror}")
+        return Exit.UNREACHABLE
+    _welcome(config, f"{listen.host}:{port}")
+    gc.collect()
+    gc.freeze()  # what lives as long as the process need not be looked through again
+    await stopped.wait()
+    _say("stopping: no new calls; open ones may end")
+    left = await running.stop()
+    if left:
+        _say(f"stopped with {left} calls still open")
+    return Exit.FAILED if left else Exit.OK
+
+
+def _welcome(config: Config, address: str) -> None:
+    _say(f"swarmgate {__version__} listens on http://{address}")
+    for name, target in config.targets.items():
+        url = target.base_url
+        limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"
+        _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
+    print(f"export OPENAI_BASE_URL=http://{address}/v1")
+    print("export OPENAI_API_KEY=unused", flush=True)
+
+
+def _bug(call: Call, error: Exception) -> None:
+    _say(f"bug in call {call.id}: {''.join(traceback.format_exception(error))}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _stop(code: Exit, text: str) -> typer.Exit:
+    _say(text)
+    return typer.Exit(code)

@@ -1,0 +1,122 @@
+"""
+From configuration to a gate: the only module that imports everything.
+
+A quota becomes a budget, a key a route through the budgets that it takes from, a deployment a rung. Budgets of
+interchangeable keys share one line: a call waits for whichever of them admits it first (design 4: Line).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
+from swarmgate.core.book import Demand
+from swarmgate.core.compiler import Compiled, Unit
+from swarmgate.core.keys import KeyRing, QuotaScope
+from swarmgate.core.limits import BudgetKind
+from swarmgate.core.record import Call, Route, Rung
+from swarmgate.core.retry import RetryBudget
+from swarmgate.engine.memory_journal import MemoryJournal
+from swarmgate.gate.model_route import Ladders
+from swarmgate.gate.service import Gate, Plan
+from swarmgate.gate.target import Credential, ModelTarget
+from swarmgate.http1.head import Header
+from swarmgate.http1.tls import client_context
+from swarmgate.http1.upstreams import Origin
+from swarmgate.stores.memory.store import MemoryStore
+
+FRESH_MS = 250
+
+
+class Budget(NamedTuple):
+    """One quota of a target or of a key, compiled."""
+
+    name: str
+    unit: Unit
+    compiled: Compiled
+
+
+def gate(loop: asyncio.AbstractEventLoop, config: Config, failed: Callable[[Call, Exception], None]) -> Gate:
+    """The gate that a configuration describes, not yet listening; `failed` hears of bugs in single calls."""
+    needs_tls = any(target.base_url.scheme == "https" for target in config.targets.values())
+    tls = client_context() if needs_tls else None
+    return Gate(loop, plan(config), MemoryStore, MemoryJournal(), failed, tls)
+
+
+def plan(config: Config) -> Plan:
+    """What is served: ladders, targets, budgets, lines."""
+    shops = {name: _Shop(name, target) for name, target in config.targets.items()}
+    routes = config.routes or {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
+    rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
+    budgets = [budget for shop in shops.values() for budget in shop.budgets()]
+    limits = {budget.name: budget.compiled.limits for budget in budgets}
+    return Plan(
+        Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
+        {name: shop.model_target() for name, shop in shops.items()},
+        limits,
+        {name: one.line for name, one in limits.items() if one.line},
+    )
+
+
+class _Shop:
+    """One target with its keys: what every rung at it shares."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        self._name = name
+        self._target = target
+        self._retries = RetryBudget()
+        self._shared = [Budget(f"{name}: {quota}", quota.unit, target.compiled(quota)) for quota in target.limits]
+        self._own = {
+            key: [
+                Budget(f"{name}/{key}: {quota}", quota.unit, target.compiled(quota, f"{name}: keys {quota}"))
+                for quota in target.key_limits
+            ]
+            for key in target.keys
+        }
+
+    def budgets(self) -> Iterator[Budget]:
+        yield from self._shared
+        for own in self._own.values():
+            yield from own
+
+    def rung(self, model: str) -> Rung:
+        """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
+        ring = KeyRing([QuotaScope(key, (key,)) for key in self._own])
+        routes = {key: _route(key, [*self._shared, *own]) for key, own in self._own.items()}
+        return Rung(self._name, "" if model == ANY_MODEL else model, routes, ring, self._retries)
+
+    def model_target(self) -> ModelTarget:
+        url = self._target.base_url
+        credentials = {
+            key: Credential(_auth(self._target.auth, secret.get_secret_value()))
+            for key, secret in self._target.keys.items()
+        }
+        return ModelTarget(Origin(url.scheme, url.host, url.port), _host(url), url.path.encode(), credentials)
+
+
+def _route(key: str, budgets: list[Budget]) -> Route:
+    fixed: list[Demand] = []
+    first_byte, whole, metered = [], [], []
+    for name, unit, compiled in budgets:
+        if unit is Unit.TOKENS:
+            metered.append(name)
+        elif unit is Unit.CONCURRENT:
+            fixed.append((name, 0, 1))
+            whole.append(name)
+        elif compiled.limits.kind is BudgetKind.LEASES:
+            fixed.append((name, 0, 1))
+            first_byte.append(name)
+        else:
+            fixed.append((name, 1, 0))
+    fresh_ms = min((budget.compiled.fresh_ms for budget in budgets), default=FRESH_MS)
+    return Route(key, tuple(fixed), tuple(metered), tuple(first_byte), tuple(whole), min(fresh_ms, FRESH_MS))
+
+
+def _auth(kind: str, key: str) -> Header:
+    return (b"authorization", f"Bearer {key}".encode()) if kind == "bearer" else (kind.encode(), key.encode())
+
+
+def _host(url: BaseUrl) -> bytes:
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    usual = 443 if url.scheme == "https" else 80
+    return (host if url.port == usual else f"{host}:{url.port}").encode()

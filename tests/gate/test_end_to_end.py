@@ -1,0 +1,207 @@
+"""The official SDK against a running gate, and an independent count of what reached the target."""
+
+import asyncio
+
+import openai
+import pytest
+from stage import FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, whole
+
+ASK = {"model": "any", "messages": [{"role": "user", "content": "2 + 2?"}]}
+
+
+def sdk(port, **options):
+    return openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="agent", max_retries=0, **options)
+
+
+async def texts(stream):
+    return [
+        chunk.choices[0].delta.content async for chunk in stream if chunk.choices and chunk.choices[0].delta.content
+    ]
+
+
+def test_unary_and_streamed_calls():
+    async def play():
+        async with stage() as on, sdk(on.port) as client:
+            answer = await client.chat.completions.create(**ASK)
+            assert answer.choices[0].message.content == "four"
+            assert await texts(await client.chat.completions.create(**ASK, stream=True)) == ["fo", "ur"]
+            assert [hit.path for hit in on.stand_in.hits] == ["/v1/chat/completions"] * 2
+            assert on.stand_in.connections == 1
+            assert on.ends == ["answered", "answered"]
+
+    asyncio.run(play())
+
+
+def test_the_key_goes_to_its_target_and_nowhere_else(capfd):
+    async def play():
+        async with stage() as on, sdk(on.port) as client:
+            raw = await client.chat.completions.with_raw_response.create(
+                **ASK, extra_headers={"x-swarmgate-agent": "a1", "cookie": "c=1"}
+            )
+            hit = on.stand_in.hits[0]
+            assert hit.headers["authorization"] == f"Bearer {KEY}"
+            assert not [name for name in hit.headers if name.startswith("x-swarmgate") or name == "cookie"]
+            assert KEY not in str(dict(raw.headers)) + raw.text
+            assert raw.headers["x-swarmgate-key-id"] == "first"
+            assert KEY not in repr(vars(on.gate)) + repr(list(on.gate.pump.journal.entries))
+            for path in ("/nowhere", f"/v1/{KEY[:3]}"):
+                with pytest.raises(openai.NotFoundError) as caught:
+                    await client.post(path, cast_to=object, body={})
+                assert KEY not in str(caught.value)
+
+    asyncio.run(play())
+    shown = capfd.readouterr()
+    assert KEY not in shown.out + shown.err
+
+
+NOW = {"x-swarmgate-wait": "0s", "x-swarmgate-priority": "P0"}
+FOUR_A_MINUTE = TARGET + 'limits = ["4 per 60s"]\n'
+SOON = TARGET + 'limits = ["12 per 1s"]\n'
+
+
+def test_a_used_up_budget_defers_with_what_the_sdk_reads():
+    async def play():
+        async with stage(text=FOUR_A_MINUTE) as on, sdk(on.port) as client:
+            for _ in range(4):
+                await client.chat.completions.create(**ASK, extra_headers=NOW)
+            with pytest.raises(openai.RateLimitError) as caught:
+                await client.chat.completions.create(**ASK, extra_headers=NOW)
+            error = caught.value
+            deferral = error.body["deferral"]
+            assert error.response.headers["x-should-retry"] == "false"
+            assert int(error.response.headers["retry-after"]) * 1_000 >= deferral["retry_after_ms"]
+            assert deferral["blocking"][0]["budget"] == "up: 4 requests per 60s"
+            assert deferral["reason"] == error.code == "policy_rate"
+            assert on.ends == ["answered"] * 4 + ["deferred"]
+            assert len(on.stand_in.hits) == 4
+
+    asyncio.run(play())
+
+
+def test_a_waiting_call_is_served_when_the_budget_refills():
+    async def play():
+        async with stage(text=SOON) as on, sdk(on.port) as client:
+            answers = await asyncio.gather(*[client.chat.completions.create(**ASK) for _ in range(14)])
+            assert len(answers) == len(on.stand_in.hits) == 14
+            assert on.ends == ["answered"] * 14
+
+    asyncio.run(play())
+
+
+def test_twenty_at_once_never_exceed_the_limit_at_the_target():
+    async def play():
+        async with stage(text=SOON) as on, sdk(on.port) as client:
+            await asyncio.gather(*[client.chat.completions.create(**ASK) for _ in range(20)])
+            times = [hit.at_s for hit in on.stand_in.hits]
+            assert len(times) == 20
+            assert all(later - first > 1.0 for first, later in zip(times, times[12:], strict=False))
+
+    asyncio.run(play())
+
+
+def test_the_client_leaves_and_the_target_is_left_at_once():
+    async def endless(stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(token("a")))
+        await stand_in.closed.wait()
+
+    async def play():
+        async with stage(endless) as on, sdk(on.port) as client:
+            stream = await client.chat.completions.create(**ASK, stream=True)
+            async for _ in stream:
+                break
+            await stream.close()
+            await asyncio.wait_for(on.stand_in.closed.wait(), 5)
+            assert on.ends == ["cancelled"]
+
+    asyncio.run(play())
+
+
+def test_a_stream_that_is_cut_says_so_and_never_done():
+    async def cut(_stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(ROLE) + framed(token("fo")))
+        await writer.drain()
+        writer.close()
+
+    async def play():
+        async with stage(cut) as on:
+            reader, writer = await asyncio.open_connection("127.0.0.1", on.port)
+            body = b'{"model":"m","stream":true,"messages":[]}'
+            head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-length: %d\r\n\r\n" % len(body)
+            writer.write(head + body)
+            said = await asyncio.wait_for(reader.read(), 5)
+            writer.close()
+            assert b'"fo"' in said
+            assert b"event: error\ndata: {" in said
+            assert b"[DONE]" not in said
+            assert not said.endswith(LAST)
+            async with sdk(on.port) as client:
+                with pytest.raises(openai.APIError, match="ended before it was whole"):
+                    await texts(await client.chat.completions.create(**ASK, stream=True))
+            assert on.ends == ["failed", "failed"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("cut_at", [1, 12, 40, 60, len(USAGE) - 3])
+def test_usage_split_over_two_reads_is_counted(cut_at):
+    async def split(stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(token("four")))
+        await writer.drain()
+        writer.write(framed(FINISH + USAGE[:cut_at]))
+        await writer.drain()
+        await stand_in.go_on.wait()
+        writer.write(framed(USAGE[cut_at:]) + framed(b"data: [DONE]\n\n") + LAST)
+
+    async def play():
+        async with stage(split) as on, sdk(on.port) as client:
+            stream = await client.chat.completions.create(**ASK, stream=True)
+            async for _ in stream:
+                on.stand_in.go_on.set()
+            notes = [entry.noted for entry in on.gate.pump.journal.entries if hasattr(entry.noted, "used")]
+            assert [note.used for note in notes] == [3 + 9 - prompt_of(ASK)]
+
+    asyncio.run(play())
+
+
+def prompt_of(ask):
+    return len(str(ask["messages"]).replace(" ", "")) // 4 + 1
+
+
+def test_an_upstream_error_is_relayed_with_its_own_words():
+    async def refuse(_stand_in, _hit, writer):
+        error = {"error": {"message": "no such thing", "type": "invalid_request_error", "code": "x1"}}
+        writer.write(whole(error, "400 Bad Request", "x-ratelimit-remaining-requests: 3\r\n"))
+
+    async def play():
+        async with stage(refuse) as on, sdk(on.port) as client:
+            with pytest.raises(openai.BadRequestError) as caught:
+                await client.chat.completions.create(**ASK)
+            assert caught.value.code == "x1"
+            assert not [name for name in caught.value.response.headers if "ratelimit" in name]
+            assert on.ends == ["failed"]
+
+    asyncio.run(play())
+
+
+def test_a_refused_key_leaves_and_its_error_is_not_shown():
+    async def first_dead(stand_in, hit, writer):
+        if hit.headers["authorization"].endswith("bad"):
+            writer.write(whole({"error": {"message": "Incorrect API key: bad", "code": "invalid_api_key"}}, "401 No"))
+        else:
+            writer.write(whole(UNARY))
+
+    text = TARGET.replace('first = "env:KEY"', 'bad = "file:{folder}/bad", good = "env:KEY"')
+
+    async def play(folder):
+        async with stage(first_dead, text.replace("{folder}", folder)) as on, sdk(on.port) as client:
+            for _ in range(4):
+                answer = await client.chat.completions.with_raw_response.create(**ASK)
+                assert answer.headers["x-swarmgate-key-id"] == "good"
+            assert len(on.stand_in.hits) == 5
+
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "bad").write_text("sk-bad\n")
+        asyncio.run(play(folder))
