@@ -44,7 +44,7 @@ def test_every_bucket_keeps_the_window_at_the_target_and_the_headroom(one):
         raise
     limits = made.limits
     if limits.kind is BudgetKind.LEVEL:
-        arrives = (limits.burst * limits.window_ms + limits.quota * (one.window_ms + made.fresh_ms)) // limits.window_ms
+        arrives = (2 * limits.burst * limits.window_ms + limits.quota * (one.window_ms + made.fresh_ms)) // limits.window_ms
         assert arrives + made.undelivered <= one.amount
         mean = limits.quota * one.window_ms * 100
         assert mean <= one.headroom_percent * one.amount * limits.window_ms
@@ -68,7 +68,7 @@ def test_a_second_yields_more_than_half(amount, answer_ms):
 def test_token_minutes_yield_most_and_let_the_largest_call_in(amount, largest):
     made = compile_limit(Published(amount, 60_000, Unit.TOKENS, largest=(largest,) * 3))
     assert made.limits.burst >= largest
-    if amount >= 10 * largest:
+    if amount >= 16 * largest:
         assert made.yield_permille >= 750
 
 

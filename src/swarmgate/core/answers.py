@@ -42,8 +42,9 @@ class Denied(NamedTuple):
     """
     Nothing was taken; `blockers` names every budget that blocks the alternative that will fit first.
 
-    `not_before_ms` is a promise when `kind` is TIME; otherwise the earliest possible instant. By `certain_ms` every
-    lease that blocks has ended. `chosen` is that alternative; `score` orders the caller in line; `lines` are where it stands.
+    `not_before_ms` is a promise when `kind` is TIME (without rivals a repeat then is admitted); it is paced by the
+    tickets that stand before the caller. Otherwise it is the earliest possible instant. By `certain_ms` every lease that
+    blocks has ended. `chosen` is that alternative; `score` orders the caller in line; `lines` are where it stands.
     """
 
     now_ms: int

@@ -63,7 +63,7 @@ def _to(*states: State) -> frozenset[State]:
 
 S = State
 _AFTER_FAILURE = _to(S.CONNECTING, S.BACKOFF, S.ENDED)
-_AFTER_ASKING = _to(S.ASKING, S.WAITING, S.SENDING, S.ENDED)
+_AFTER_ASKING = _to(S.ASKING, S.CONNECTING, S.WAITING, S.SENDING, S.ENDED)
 _IN_LINE: dict[type, Entry] = {
     ClientLeft: Entry(_left_in_line, _to(S.ENDED)),
     DeadlinePassed: Entry(_late_in_line, _to(S.ENDED)),

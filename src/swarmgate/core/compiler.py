@@ -2,7 +2,8 @@
 From what a provider publishes, "N per W", to a budget that cannot break it at the target (design 2: P2; 4: Compiler).
 
 Of the kinds that keep the promise the one with the best yield is chosen. A bucket keeps
-`floor(burst + rate * (W + X)) + U <= N`: X is the age at which a token is no longer spent, U what may be on its way.
+`floor(2 * burst + rate * (W + X)) + U <= N`: X is the age at which a token is no longer spent, U what may be on its
+way, and the second burst is what one fault may add (design 2: P1), so that even then the target sees no more than N.
 Slots are busy from send until the answer begins, plus W / headroom: exact for any latency. A counter counts slices.
 """
 
@@ -80,7 +81,7 @@ def compile_limit(published: Published) -> Compiled:
         kinds.append(_slots(published))
     best = max((kind for kind in kinds if kind), key=lambda kind: kind.yield_permille, default=None)
     if best is None:
-        reason = f"no bucket keeps burst + rate * (W + X) + U <= {published.amount}; raise it or count requests"
+        reason = f"no bucket keeps 2 * burst + rate * (W + X) + U <= {published.amount} with a call of {max(published.largest)}"
         raise BadLimit("amount", published.amount, reason)
     return best
 
@@ -114,13 +115,13 @@ def _bucket(published: Published) -> Compiled | None:
     largest = max(published.largest)
     fine = max(1, min(FINEST, LONGEST_LEVEL_WINDOW_MS // window_ms, EXACT // (2 * amount * window_ms + 1)))
     steady = amount * published.headroom_percent * fine // 100
-    # What is left beside the steady rate holds the burst and what is on its way; the burst lets the largest call in.
+    # What is left beside the steady rate is shared: a burst, the burst of one fault, and what is on its way.
     left = amount - _arrives(steady, fine, window_ms, fresh)
-    undelivered = max(largest, left // 10)
-    burst = min(left - undelivered, amount // 4)
+    undelivered = max(largest, left // 3)
+    burst = min((left - undelivered) // 2, amount // 4)
     if burst < largest:
         burst, undelivered = largest, largest
-        room = amount + 1 - burst - undelivered  # floor(): the fraction below one more unit is free
+        room = amount + 1 - 2 * burst - undelivered  # floor(): the fraction below one more unit is free
         if room <= 0:
             return None
         steady = min(steady, -(-room * window_ms * fine // (window_ms + fresh)) - 1)

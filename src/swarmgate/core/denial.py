@@ -18,11 +18,12 @@ ASK_AGAIN_AT_MOST_MS = 5_000  # ... or this often when many stand before it
 
 
 class _Case(NamedTuple):
-    """One alternative that does not fit: when it is ready by itself, and when it is certain."""
+    """One alternative that does not fit: when it is ready by itself, when its turn may come, when it is certain."""
 
     chosen: int
     kind: BlockKind
     ready_ms: int
+    turn_ms: int
     certain_ms: int
     blockers: tuple[Blocker, ...]
 
@@ -43,7 +44,7 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     return Denied(
         now_ms,
         case.kind,
-        case.ready_ms,
+        max(case.ready_ms, case.turn_ms),
         case.certain_ms,
         due_ms,
         case.chosen,
@@ -57,16 +58,18 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
 
 def _examine(book: Book, request: Take, index: int, now_ms: int) -> _Case:
     kind = BlockKind.TIME
-    ready_ms = certain_ms = now_ms
+    ready_ms = turn_ms = certain_ms = now_ms
     blockers = []
     for demand in request.alternatives[index]:
-        blocker = _blocker(book.cells[demand[0]], request, demand, now_ms)
+        cell = book.cells[demand[0]]
+        blocker = _blocker(cell, request, demand, now_ms)
         if blocker is not None:
             blockers.append(blocker)
             kind = max(kind, blocker.kind)
             ready_ms = max(ready_ms, blocker.at_ms)
+            turn_ms = max(turn_ms, _turn(cell, request, demand[1:], now_ms))
             certain_ms = max(certain_ms, blocker.certain_ms)
-    return _Case(index, kind, ready_ms, certain_ms, tuple(blockers))
+    return _Case(index, kind, ready_ms, turn_ms, certain_ms, tuple(blockers))
 
 
 def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Blocker | None:
@@ -86,8 +89,7 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
     elif at_ms > now_ms:
         kind, certain_ms = BlockKind.TIME, at_ms
     elif holds_back(cell, rank, request.score, need, now_ms) is not None:
-        kind, at_ms = BlockKind.LINE, _after_line(cell, rank, request.score, need, now_ms)
-        certain_ms = at_ms
+        kind, certain_ms = BlockKind.LINE, now_ms
     else:
         return None
     remaining = max(0, (cell.caps[rank] - cell.level) // cell.scale - cell.pending)
@@ -117,20 +119,22 @@ def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
     return ends_ms + max(0, drained_ms(cell, missing))
 
 
-def _after_line(cell: BudgetCell, rank: int, score: int, need: Need, now_ms: int) -> int:
-    """A guess when this caller's turn comes: as if everybody before it needed as much."""
-    if not cell.drain:
+def _turn(cell: BudgetCell, request: Take, need: Need, now_ms: int) -> int:
+    """A guess when the caller's turn comes, as if everybody before it needed as much; so repeats come paced."""
+    position = cell.line.position(request.score)
+    if not position or not cell.drain:
         return now_ms
-    ahead = cell.pending + cell.line.position(score) * sum(need)
-    missing = cell.level + (ahead + sum(need)) * cell.scale - cell.caps[rank]
-    return now_ms + max(0, drained_ms(cell, missing))
+    ahead = cell.pending + (position + 1) * sum(need)
+    return now_ms + max(0, drained_ms(cell, cell.level + ahead * cell.scale - cell.caps[request.rank]))
 
 
 def _due(case: _Case, position: int, now_ms: int) -> int:
+    """When a waiting ticket asks again by itself; it is woken earlier when it may go."""
+    latest_ms = now_ms + ASK_AGAIN_AT_MOST_MS
     if case.kind is BlockKind.TIME or case.kind is BlockKind.NEVER:
-        return case.ready_ms
-    soon_ms = now_ms + min(ASK_AGAIN_MS * (1 + position // 4), ASK_AGAIN_AT_MOST_MS)
-    return max(soon_ms, min(case.ready_ms, now_ms + ASK_AGAIN_AT_MOST_MS))
+        return max(case.ready_ms, min(case.turn_ms, latest_ms))
+    soon_ms = now_ms + ASK_AGAIN_MS * (1 + position)
+    return min(max(soon_ms, case.ready_ms, case.turn_ms), latest_ms)
 
 
 def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ in core/call.py.
 """
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
-from swarmgate.core.book import Take
+from swarmgate.core.book import Take, first_score
 from swarmgate.core.commands import (
     CONNECT,
     PARK,
@@ -58,7 +58,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     return (
         Ask(
             Take(
-                call.id,
+                call.ticket,
                 f"{call.id}.{call.attempt + 1}",
                 call.rank,
                 call.score,
@@ -101,6 +101,7 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
         return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
     if call.room.crowded(call, event.lines):
         call.standing = event.lines
+        call.score = first_score(call.rank)  # no place is kept for what there was no room for
         return (PARK, *leave_and_end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
     if now_ms >= call.wait_until_ms:
         return (PARK, *defer(call, event, now_ms))
@@ -164,6 +165,11 @@ def denial_after_end(_call: Call, event: Denied, _now_ms: int) -> Commands:
 
 def _no_key(call: Call, now_ms: int) -> Commands:
     back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms)
+    if back_ms is None:  # only a person can bring a key back
+        if call.rung + 1 < len(call.rungs):
+            call.rung += 1
+            return (PARK, *connect(call, None, now_ms))
+        return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
     blocker = Blocker("keys", BlockKind.TIME, back_ms, back_ms, 0, 0, 0, 0)
     return denied(call, _synthetic(call, now_ms, back_ms, blocker), now_ms)
 

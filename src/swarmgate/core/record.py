@@ -112,7 +112,7 @@ class Call:
         "id",
         "keyed",
         "offered",
-        "other_scope_tried",
+        "other_key_tried",
         "prompt",
         "rank",
         "reason",
@@ -129,12 +129,14 @@ class Call:
         "standing",
         "state",
         "step",
+        "ticket",
         "wait_until_ms",
         "wire",
     )
 
     def __init__(self, identity: str, rungs: tuple[Rung, ...], room: Room, *, rank: int, arrived_ms: int) -> None:
         self.id = identity
+        self.ticket = identity  # a repeat of a deferred call carries the first one's
         self.rungs = rungs
         self.room = room
         self.rank = rank
@@ -152,7 +154,7 @@ class Call:
         self.attempt = 0
         self.retries = 0
         self.rung_sends = 0
-        self.other_scope_tried = False
+        self.other_key_tried = False
         self.score = first_score(rank)
         self.standing: tuple[str, ...] = ()
         self.offered: tuple[Route, ...] = ()

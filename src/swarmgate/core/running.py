@@ -158,8 +158,8 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) 
         bytes_left=sent,
         honours_key=call.keyed,
         content_sent=call.committed,
-        other_scope=bool(rung.ring.candidates(now_ms, 1)),
-        tried_other_scope=call.other_scope_tried,
+        other_key=rung.ring.ready(now_ms),
+        tried_other_key=call.other_key_tried,
         next_rung=call.rung + 1 < len(call.rungs),
         budget_left=rung.retries.left(now_ms),
     )
@@ -179,14 +179,14 @@ def _act(call: Call, outcome: Outcome, decision: RetryDecision, now_ms: int) -> 
             call.rungs[call.rung].retries.spend(now_ms)
             return back_off(call, decision.at_ms)
         case Action.OTHER_KEY:
-            call.other_scope_tried = True
+            call.other_key_tried = True
             return connect(call, None, now_ms)
         case Action.LINE:
             return _line(call, outcome, decision.at_ms, now_ms)
         case Action.NEXT_RUNG:
             call.rung += 1
             call.rung_sends = 0
-            call.other_scope_tried = False
+            call.other_key_tried = False
             return connect(call, None, now_ms)
         case Action.DEAD_LETTER:
             return end(call, End.DEAD_LETTERED, reason)
@@ -207,7 +207,7 @@ def back_off(call: Call, until_ms: int) -> Commands:
 
 def _line(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
     """A limit costs a token, no retry: at once with a key that is not out, else when the target said."""
-    if outcome.kind is not Kind.CONCURRENCY and call.rungs[call.rung].ring.candidates(now_ms, 1):
+    if outcome.kind is not Kind.CONCURRENCY and call.rungs[call.rung].ring.ready(now_ms):
         return connect(call, None, now_ms)
     if at_ms > call.wait_until_ms:
         return _defer_until(call, at_ms, _WHY[outcome.kind], now_ms)

@@ -62,7 +62,7 @@ class Pump:
         self._running = False
         self.room = room
         self.failed = failed
-        self.open: set[Call] = set()
+        self.open: dict[Call, None] = {}  # in order of arrival
 
     def attach(self, store: BudgetStore, transport: Transport, client: Client, journal: Journal) -> None:
         """Bind the adapters; they in turn were given `fire`."""
@@ -80,7 +80,7 @@ class Pump:
             Settle: lambda _, told: store.settle(told.lease, told.usage, last=told.last),
             Release: lambda _, told: store.release(told.lease, told.budgets),
             Renew: lambda _, told: store.renew(told.lease, told.budgets, told.lease_ms),
-            Leave: lambda call, told: store.leave(call.id, told.lines),
+            Leave: lambda call, told: store.leave(call.ticket, told.lines),
             Intent: journal.intent,
             Note: journal.note,
             Answer: self._answer,
@@ -88,7 +88,7 @@ class Pump:
 
     def arrive(self, call: Call) -> None:
         """A new call; it ends exactly once."""
-        self.open.add(call)
+        self.open[call] = None
         self.fire(call, ARRIVED)
 
     def fire(self, call: Call, event: Event) -> None:
@@ -117,7 +117,7 @@ class Pump:
             ready.clear()
 
     def _answer(self, call: Call, answer: Answer) -> None:
-        self.open.discard(call)
+        self.open.pop(call, None)
         self.journal.end(call, answer)
         self.client.answer(call, answer)
 

@@ -1,0 +1,218 @@
+"""
+The agents of a world and what became of what they wanted.
+
+An agent repeats a deferred call at its `not_before` with its ticket, until its own deadline: as the SDK does. An agent
+whose gate was killed sees a reset: reads are repeated at the next gate, the effect of a write that had left is unknown.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from swarmgate.core.commands import Answer, End
+from swarmgate.core.effect import Effect
+from swarmgate.core.estimate import OutputEstimate
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, State, Step
+from swarmgate.lab.sim.gate import SimGate
+from swarmgate.lab.sim.target import Request
+from swarmgate.lab.sim.virtual_time import VirtualTime
+from swarmgate.lab.workload import Agent, Wanted
+
+RANKS = {"P0": 0, "P1": 1, "P2": 2}
+HOLD_MODEL_MS = 300_000  # what an SDK with its default read timeout waits at most
+HOLD_EGRESS_MS = 20_000
+RECONNECT_MS = 1_000
+
+
+class Job:
+    """One wanted call and its fate; `end` is None while it is open, EXPIRED is the agent's own impatience."""
+
+    __slots__ = (
+        "agent",
+        "call",
+        "deferrals",
+        "denied_ms",
+        "earliest_ms",
+        "end",
+        "ended_ms",
+        "first_ms",
+        "repeats",
+        "sent_ms",
+        "wanted",
+    )
+
+    def __init__(self, agent: Agent, wanted: Wanted) -> None:
+        self.agent = agent
+        self.wanted = wanted
+        self.call: Call | None = None
+        self.end: str = ""
+        self.ended_ms = 0
+        self.first_ms = -1  # when its first attempt left
+        self.sent_ms = -1  # when its last attempt left
+        self.denied_ms = -1
+        self.earliest_ms = -1
+        self.deferrals = 0
+        self.repeats = 0
+
+
+class Hooks(NamedTuple):
+    """Who else wants to know."""
+
+    submitted: Callable[[Job, Call], None]
+    finished: Callable[[Job], None]
+
+
+class Swarm:
+    """Every agent of a world; `jobs` in the order in which they were wanted."""
+
+    __slots__ = (
+        "_by_call",
+        "_charges",
+        "_estimates",
+        "_gates",
+        "_hooks",
+        "_serial",
+        "_time",
+        "agents",
+        "closing",
+        "double_ends",
+        "jobs",
+        "open_jobs",
+    )
+
+    def __init__(
+        self, time: VirtualTime, gates: list[SimGate], agents: list[Agent], charges: Mapping[str, str], hooks: Hooks
+    ) -> None:
+        self._time = time
+        self._gates = gates
+        self._charges = charges
+        self._hooks = hooks
+        self._by_call: dict[str, Job] = {}
+        self._estimates: dict[tuple[str, str], OutputEstimate] = {}
+        self._serial = 0
+        self.agents = agents
+        self.jobs: list[Job] = []
+        self.open_jobs = 0
+        self.double_ends = 0
+        self.closing = False
+
+    def start(self) -> None:
+        """Everybody wants a first call."""
+        for number, agent in enumerate(self.agents):
+            self._want_next(agent, number, 0)
+
+    def _want_next(self, agent: Agent, number: int, free_ms: int) -> None:
+        wanted = None if self.closing else agent.next(free_ms)
+        if wanted is not None:
+            self._time.at(wanted.t_ms, self._want, agent, number, wanted)
+
+    def _want(self, agent: Agent, number: int, wanted: Wanted) -> None:
+        if self.closing:
+            return
+        job = Job(agent, wanted)
+        self.jobs.append(job)
+        self.open_jobs += 1
+        self.submit(job, number)
+        if not agent.closed:
+            self._want_next(agent, number, 0)
+
+    def submit(self, job: Job, number: int, ticket: Call | None = None) -> None:
+        """Send the call to a gate that lives; `ticket` is the deferred call it repeats."""
+        now_ms = self._time.now_ms()
+        if now_ms >= job.wanted.deadline_ms:
+            self._finish(job, number, "expired")
+            return
+        gate = self._gates[(number + job.repeats) % len(self._gates)]
+        if not gate.alive:
+            job.repeats += 1
+            self._time.at(now_ms + RECONNECT_MS, self.submit, job, number)
+            return
+        self._serial += 1
+        call = self._call(gate, job, f"{job.wanted.call_id}#{self._serial}", now_ms)
+        if ticket is not None:
+            call.ticket, call.score, call.standing = ticket.ticket, ticket.score, ticket.standing
+        job.call = call
+        call.client = number
+        self._by_call[call.id] = job
+        self._hooks.submitted(job, call)
+        gate.pump.arrive(call)
+
+    def _call(self, gate: SimGate, job: Job, identity: str, now_ms: int) -> Call:
+        wanted = job.wanted
+        call = Call(
+            identity, (gate.rungs[wanted.target],), gate.pump.room, rank=RANKS[wanted.priority], arrived_ms=now_ms
+        )
+        call.step = Step(
+            agent=wanted.agent, task=wanted.task_type, operation=str(wanted.op), task_type=wanted.task_type
+        )
+        call.effect = Effect.WRITE if wanted.effect == "write" else Effect.READ
+        call.deadline_ms = wanted.deadline_ms
+        model = wanted.prompt_tokens > 0
+        call.wait_until_ms = min(now_ms + (HOLD_MODEL_MS if model else HOLD_EGRESS_MS), wanted.deadline_ms)
+        charge = self._charges[wanted.target]
+        call.prompt = wanted.prompt_tokens
+        if charge == "prompt_and_largest_output":
+            call.prompt += wanted.output_cap_tokens
+        elif charge == "prompt_then_output":
+            call.reserve = self._estimate(wanted).reserve(wanted.output_cap_tokens)
+        call.content_ms = max(30_000, 60 * wanted.output_tokens)  # an answer that does not stream
+        return call
+
+    def _estimate(self, wanted: Wanted) -> OutputEstimate:
+        return self._estimates.setdefault((wanted.target, wanted.task_type), OutputEstimate())
+
+    def request(self, call: Call) -> Request:
+        """What the call is to its target."""
+        wanted = self.job(call).wanted
+        assert call.route is not None
+        key = int(call.route.key.removeprefix("key-")) - 1
+        return Request(call.id, call.attempt, key, wanted.prompt_tokens, wanted.output_tokens, wanted.output_cap_tokens)
+
+    def job(self, call: Call) -> Job:
+        """Whose call it is."""
+        return self._by_call[call.id]
+
+    def ended(self, call: Call, answer: Answer) -> None:
+        """A gate says how a call ended."""
+        job = self._by_call.pop(call.id, None)
+        if job is None or job.call is not call:
+            self.double_ends += 1
+            return
+        number = call.client
+        assert isinstance(number, int)
+        now_ms = self._time.now_ms()
+        self._time.trace("ended", call.id, answer.end.value)
+        if answer.end is End.DEFERRED and answer.denied is not None:
+            job.deferrals += 1
+            wait_ms = max(1, answer.denied.not_before_ms - answer.denied.now_ms)
+            if now_ms + wait_ms >= job.wanted.deadline_ms:
+                self._finish(job, number, "expired")
+            else:
+                self._time.at(now_ms + wait_ms, self.submit, job, number, call)
+            return
+        if answer.end is End.ANSWERED and job.wanted.output_tokens:
+            self._estimate(job.wanted).seen(job.wanted.output_tokens)
+        late = answer.reason is Reason.CALLER_DEADLINE and job.sent_ms < 0
+        self._finish(job, number, "expired" if late else answer.end.value)
+
+    def gate_died(self, calls: list[Call]) -> None:
+        """The callers of a killed gate see a reset."""
+        for call in calls:
+            job = self._by_call.pop(call.id)
+            number = call.client
+            assert isinstance(number, int)
+            left = call.state in (State.SENDING, State.RELAYING)
+            if left and job.wanted.effect == "write":
+                self._finish(job, number, "crash")
+            else:
+                job.repeats += 1
+                self._time.at(self._time.now_ms() + RECONNECT_MS, self.submit, job, number)
+
+    def _finish(self, job: Job, number: int, end: str) -> None:
+        job.end = end
+        job.ended_ms = self._time.now_ms()
+        job.call = None
+        self.open_jobs -= 1
+        self._hooks.finished(job)
+        if job.agent.closed:
+            self._want_next(job.agent, number, job.ended_ms)

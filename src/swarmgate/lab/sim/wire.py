@@ -1,0 +1,191 @@
+"""
+The simulated network of one gate (ports.Transport): pools, delays, loss, resets, stalls.
+
+Connections are only counted. Every send is a `Flight`; an event of a flight that was aborted, or whose gate crashed, is
+dropped. A request is delivered when it arrives; until its acknowledgement came back it counts as undelivered.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.outcome import Signal, classify
+from swarmgate.core.record import Call
+from swarmgate.core.undelivered import Undelivered
+from swarmgate.lab.sim.target import Reply, Request, SimTarget
+from swarmgate.lab.sim.virtual_time import VirtualTime
+from swarmgate.lab.sim.weather import Weather
+from swarmgate.ports import Fire
+
+CONNECT_MS = 5_000
+PROGRESS_MS = 5_000
+
+
+class Flight:
+    """One send on its way; `dead` flights are heard no more."""
+
+    __slots__ = ("dead", "request", "target")
+
+    def __init__(self, target: SimTarget, request: Request) -> None:
+        self.target = target
+        self.request = request
+        self.dead = False
+
+
+class SimWire:
+    """The network as one gate sees it. `wanted` tells what a call is to the targets."""
+
+    __slots__ = (
+        "_later",
+        "_rng",
+        "_time",
+        "_weather",
+        "dials",
+        "fire",
+        "idle",
+        "reused",
+        "sends",
+        "targets",
+        "undelivered",
+        "wanted",
+    )
+
+    def __init__(
+        self,
+        time: VirtualTime,
+        weather: Weather,
+        rng: Random,
+        targets: dict[str, SimTarget],
+        wanted: Callable[[Call], Request],
+    ) -> None:
+        self._time = time
+        self._weather = weather
+        self._rng = rng
+        self._later: Callable[..., None] = time.at
+        self.targets = targets
+        self.wanted = wanted
+        self.fire: Fire
+        self.undelivered: dict[str, Undelivered] = {}
+        self.idle = dict.fromkeys(targets, 0)
+        self.dials = self.reused = self.sends = 0
+
+    def bind(self, fire: Fire, later: Callable[..., None]) -> None:
+        """`later` plans what this gate does; a gate that is dead or paused plans differently."""
+        self.fire = fire
+        self._later = later
+
+    def connect(self, call: Call) -> None:
+        """From the pool at once, or dialled in one round trip."""
+        name = call.rungs[call.rung].target
+        if self.idle[name]:
+            self.idle[name] -= 1
+            self.reused += 1
+            self._connected(call, call.attempt)
+            return
+        self.dials += 1
+        path = self.targets[name].path
+        ready_ms = self._weather.moves_at_ms(name) + path.sample(self._rng) + path.sample(self._rng)
+        if ready_ms > self._time.now_ms() + CONNECT_MS or self._weather.strikes("loss", name):
+            self._later(self._time.now_ms() + CONNECT_MS, self._unconnected, call, call.attempt)
+        else:
+            self._later(ready_ms, self._connected, call, call.attempt)
+
+    def _connected(self, call: Call, attempt: int) -> None:
+        if call.end is not None or call.attempt != attempt:
+            self.idle[call.rungs[call.rung].target] += 1
+        elif self.undelivered[call.rungs[call.rung].target].take(call):
+            self.fire(call, READY)
+
+    def _unconnected(self, call: Call, attempt: int) -> None:
+        if call.end is None and call.attempt == attempt:
+            self.fire(call, Lost(LostKind.CONNECT, sent=False))
+
+    def park(self, call: Call) -> None:
+        """The connection stays open for the next."""
+        self.idle[call.rungs[call.rung].target] += 1
+        self._free(call)
+
+    def _free(self, call: Call) -> None:
+        for places in self.undelivered.values():
+            if call in places.holders:
+                for waiting in places.free(call):
+                    self.fire(waiting, READY)
+
+    def send(self, call: Call) -> None:
+        """Put the request on its way."""
+        self.sends += 1
+        name = call.rungs[call.rung].target
+        target = self.targets[name]
+        flight = Flight(target, self.wanted(call))
+        call.wire = flight
+        if self._weather.strikes("loss", name):
+            return  # the alarm of the call will find out
+        if self._weather.strikes("reset", name):
+            self._later(self._time.now_ms() + target.path.sample(self._rng), self._reset, call, flight)
+            return
+        arrives_ms = self._weather.moves_at_ms(name) + target.path.sample(self._rng)
+        self._time.at(arrives_ms, self._arrive, call, flight)
+
+    def _reset(self, call: Call, flight: Flight) -> None:
+        if not flight.dead:
+            flight.dead = True
+            self._free(call)
+            self.fire(call, Lost(LostKind.RESET, sent=True))
+
+    def _arrive(self, call: Call, flight: Flight) -> None:
+        """Also what a dead gate had sent arrives."""
+        target = flight.target
+        reply = target.arrive(flight.request)
+        back_ms = target.path.sample(self._rng)
+        self._later(self._time.now_ms() + back_ms, self._delivered, call, flight)
+        if self._weather.strikes("loss", target.settings.name):
+            return
+        now_ms = self._time.now_ms()
+        if reply.status != 200:
+            self._later(now_ms + back_ms + reply.last_ms, self._refused, call, flight, reply)
+            return
+        output = flight.request.output
+        if reply.last_ms > reply.first_ms:
+            self._later(now_ms + back_ms + reply.first_ms, self._content, call, flight)
+            for at_ms in range(reply.first_ms + PROGRESS_MS, reply.last_ms, PROGRESS_MS):
+                part = output * PROGRESS_MS // reply.last_ms
+                self._later(now_ms + back_ms + at_ms, self._progress, call, flight, part)
+                output -= part
+        self._later(now_ms + back_ms + reply.last_ms, self._ended, call, flight, output)
+
+    def _delivered(self, call: Call, flight: Flight) -> None:
+        if call.wire is flight:
+            self._free(call)
+
+    def _content(self, call: Call, flight: Flight) -> None:
+        if not flight.dead:
+            self._free(call)
+            self.fire(call, CONTENT)
+
+    def _progress(self, call: Call, flight: Flight, part: int) -> None:
+        if not flight.dead:
+            self.fire(call, Progress(part))
+
+    def _ended(self, call: Call, flight: Flight, output: int) -> None:
+        if not flight.dead:
+            self._close(call, flight)
+            self.fire(call, Ended(classify(Signal(status=200)), output))
+
+    def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
+        if not flight.dead:
+            self._close(call, flight)
+            concurrent = reply.status == 429 and reply.wait_ms is None
+            message = "too many concurrent requests" if concurrent else ""
+            signal = Signal(status=reply.status, message=message, hint_ms=reply.wait_ms)
+            self.fire(call, Ended(classify(signal), 0))
+
+    def _close(self, call: Call, flight: Flight) -> None:
+        flight.dead = True
+        self._free(call)
+        self.idle[flight.target.settings.name] += 1
+
+    def abort(self, call: Call) -> None:
+        """Forget the flight; what is on its way still arrives."""
+        if isinstance(call.wire, Flight):
+            call.wire.dead = True
+        self._free(call)
