@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Take, Usage
+from swarmgate.core.outcome import Outcome
 from swarmgate.core.reasons import Reason
 
 
@@ -86,11 +87,12 @@ class Intent(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Note how an attempt ended."""
+    """Note how an attempt ended; `outcome` is None where the gate itself ended it."""
 
     attempt: int
     reason: Reason | None
     used: int
+    outcome: Outcome | None = None
 
 
 class Answer(NamedTuple):

@@ -73,7 +73,7 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     observe(call, outcome, now_ms)
     settle = _settle(call, event.used)
     if outcome.kind is Kind.OK:
-        note = Note(call.attempt, None, event.used)
+        note = Note(call.attempt, None, event.used, outcome)
         relay = () if call.committed else (RELAY,)
         return (*relay, *settle, note, *end(call, End.ANSWERED, None))
     return (*settle, *follow(call, outcome, now_ms, sent=True, used=event.used))
@@ -166,8 +166,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) 
     decision = decide(facts, outcome, now_ms)
     call.retries += decision.counts
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
-    note = Note(call.attempt, reason, used)
-    call.route = None
+    note = Note(call.attempt, reason, used, outcome)
     call.alarm_ms = 0
     return (note, *_act(call, outcome, decision, now_ms))
 

@@ -14,6 +14,7 @@ from swarmgate.core.undelivered import Undelivered
 from swarmgate.core.waiting import Room
 from swarmgate.engine.guard import Guard, OutageMode
 from swarmgate.engine.pump import Pump
+from swarmgate.engine.teacher import Teacher
 from swarmgate.lab.sim.policies import TargetPolicy
 from swarmgate.lab.sim.store import SimStore, StoreLink
 from swarmgate.lab.sim.umpire import JudgedStore, Umpire
@@ -39,7 +40,7 @@ class GateTime:
         """Virtual milliseconds."""
         return self._time.now_ms()
 
-    def at(self, at_ms: int, act: Callable[..., None], *arguments: Any) -> None:
+    def at(self, at_ms: int, act: Callable[..., object], *arguments: Any) -> None:
         """Plan something that this process does."""
         self._later(at_ms, act, *arguments)
 
@@ -93,7 +94,19 @@ class Setting(NamedTuple):
 class SimGate:
     """One process; `alive` until a crash, again after its restart."""
 
-    __slots__ = ("_epoch", "_resumes_ms", "_setting", "alive", "guard", "memory", "name", "pump", "rungs", "wire")
+    __slots__ = (
+        "_epoch",
+        "_resumes_ms",
+        "_setting",
+        "alive",
+        "guard",
+        "memory",
+        "name",
+        "pump",
+        "rungs",
+        "teacher",
+        "wire",
+    )
 
     def __init__(self, name: str, setting: Setting, wire: SimWire) -> None:
         self.name = name
@@ -111,7 +124,7 @@ class SimGate:
         self.alive = True
         clock = GateTime(self._setting.time, self.later)
         room = Room()
-        self.pump = Pump(clock, VirtualTimer(clock, lambda: self.pump.ring()), room, self._bug)
+        self.pump = Pump(clock, VirtualTimer(clock, self._ring), room, self._bug)
         store = (
             self._memory(clock, warm=warm) if self._setting.shared is None else self._guard(self._setting.shared, clock)
         )
@@ -126,7 +139,9 @@ class SimGate:
             policy.settings.name: Undelivered(policy.undelivered(self._setting.gates))
             for policy in self._setting.policies
         }
-        self.pump.attach(store, self.wire, self._setting.watcher, self._setting.watcher)
+        lessons = {policy.settings.name: policy.lesson() for policy in self._setting.policies if policy.hidden}
+        self.teacher = Teacher(self._setting.watcher, store, clock, lessons)
+        self.pump.attach(store, self.wire, self._setting.watcher, self.teacher)
         self.later(clock.now_ms() + SWEEP_MS, self._sweep)
 
     def _memory(self, clock: GateTime, *, warm: bool) -> MemoryStore:
@@ -151,15 +166,18 @@ class SimGate:
     def _bug(self, call: Call, bug: Exception) -> None:
         raise RuntimeError(f"the gate failed at {call!r}") from bug
 
+    def _ring(self) -> None:
+        self.pump.ring()
+
     def _sweep(self) -> None:
         self.pump.sweep()
         self.later(self._setting.time.now_ms() + SWEEP_MS, self._sweep)
 
-    def later(self, at_ms: int, act: Callable[..., None], *arguments: Any) -> None:
+    def later(self, at_ms: int, act: Callable[..., object], *arguments: Any) -> None:
         """Plan something that this process does."""
         self._setting.time.at(at_ms, self._do, self._epoch, act, arguments)
 
-    def _do(self, epoch: int, act: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def _do(self, epoch: int, act: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         if epoch != self._epoch or not self.alive:
             return
         if self._setting.time.now_ms() < self._resumes_ms:
@@ -168,7 +186,7 @@ class SimGate:
             act(*arguments)
 
     def kill(self) -> list[Call]:
-        """kill -9: what was open is gone, without a word to the callers but a reset."""
+        """Like kill -9: what was open is gone, without a word to the callers but a reset."""
         self._setting.weather.meet("gate_crash")
         self.alive = False
         self._epoch += 1

@@ -9,14 +9,21 @@ from typing import NamedTuple
 
 from swarmgate.core.book import Demand
 from swarmgate.core.compiler import Compiled, Published, Unit, compile_limit
+from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
+from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.pool_size import pool_size
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
+from swarmgate.engine.teacher import Lesson
 from swarmgate.lab import scenario as told
 
 NO_CALL = (1, 1, 1)
+MINUTE_MS = 60_000
+ANY_RATE = 1_000_000  # what is not the question is left wide
+ANY_BURST = 1_000
+ANY_CAP = 1_000
 
 
 class Budget(NamedTuple):
@@ -32,11 +39,12 @@ class Budget(NamedTuple):
 class TargetPolicy:
     """Everything a gate needs to know of one target."""
 
-    __slots__ = ("_largest", "budgets", "settings")
+    __slots__ = ("_largest", "budgets", "hidden", "settings")
 
     def __init__(self, settings: told.Target, largest: tuple[int, int, int]) -> None:
         self.settings = settings
         self._largest = largest
+        self.hidden = any(limit.hidden for limit in settings.limits)
         self.budgets = [
             Budget(
                 f"{settings.name}:{scope + 1}:{index}",
@@ -64,7 +72,22 @@ class TargetPolicy:
 
     def limits(self) -> Iterable[tuple[str, Limits]]:
         """Every budget and its limits."""
+        if self.hidden:
+            lesson = self.lesson()
+            return ((lesson.rate_budget, lesson.rate_limits()), (lesson.cap_budget, lesson.cap_limits()))
         return ((budget.name, budget.compiled.limits) for budget in self.budgets)
+
+    def lesson(self) -> Lesson:
+        """What is to be learned of a hidden limit; the operator's guess is the beginning, not the truth."""
+        limit = self.settings.limits[0]
+        guess = limit.assumed or limit.limit
+        if isinstance(limit, told.ConcurrencyLimit):
+            start, window_ms, most = Learned(ANY_RATE * MICRO, guess * MICRO, ANY_BURST * MICRO), MINUTE_MS, guess * 10
+            ceilings = Ceilings(ANY_RATE, most, ANY_BURST)
+        else:
+            start, window_ms = Learned(guess * MICRO, ANY_CAP * MICRO, 2 * MICRO), limit.window_ms
+            ceilings = Ceilings(guess * 10, ANY_CAP, guess)
+        return Lesson(self.settings.name, LearnedLimit(start, window_ms, ceilings, 0))
 
     def rung(self) -> Rung:
         """Routes and key ring of one gate."""
@@ -79,6 +102,10 @@ class TargetPolicy:
         return Rung(self.settings.name, self.settings.name, routes, ring, RetryBudget())
 
     def _route(self, key: str, scope: int) -> Route:
+        if self.hidden:
+            lesson = self.lesson()
+            demands = ((lesson.rate_budget, 1, 0), (lesson.cap_budget, 0, 1))
+            return Route(key, demands, whole=(lesson.cap_budget,))
         fixed: list[Demand] = []
         metered: list[str] = []
         first_byte: list[str] = []

@@ -8,7 +8,7 @@ ticket of a touched line may have its earliest start moved by it, however many t
 from collections.abc import Iterable
 
 from swarmgate.core import kernel
-from swarmgate.core.answers import Granted
+from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Book, BudgetCell, Take
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, UNCLAIMED_MS, Entry, Need, earliest
@@ -45,11 +45,12 @@ class Bound:
 class Umpire:
     """Judges grants and departures of the gates it watches; `inversions` and `over_bound` must stay 0."""
 
-    __slots__ = ("bounds", "inversions", "orders", "time")
+    __slots__ = ("bounds", "earliest_ms", "inversions", "orders", "time")
 
     def __init__(self, time: VirtualTime, policies: Iterable[TargetPolicy]) -> None:
         self.time = time
         self.inversions = 0
+        self.earliest_ms: dict[str, int] = {}
         self.orders = True
         self.bounds = {
             name: Bound(limits)
@@ -69,6 +70,10 @@ class Umpire:
             for name, cost, _ in call.route.fixed:
                 if name in self.bounds:
                     self.bounds[name].count(self.time.now_ms(), cost)
+
+    def denied(self, call: Call, denied: Denied) -> None:
+        """Remember when a call could first have started, if it had had no rival."""
+        self.earliest_ms.setdefault(call.id, max(blocker.at_ms for blocker in denied.blockers))
 
     def judge(self, book: Book, request: Take, granted: Granted) -> None:
         """A grant must not have moved the earliest start of a better live ticket."""
@@ -121,6 +126,8 @@ class JudgedStore(MemoryStore):
     def take(self, call: Call, request: Take) -> None:
         """Decide as ever, and have it judged."""
         answer = kernel.take(self.book, request, self._now_ms())
-        if isinstance(answer, Granted):
+        if isinstance(answer, Denied):
+            self._umpire.denied(call, answer)
+        else:
             self._umpire.judge(self.book, request, answer)
         self.fire(call, answer)

@@ -45,7 +45,7 @@ class World:
         self.policies = {target.name: TargetPolicy(target, self._largest(target.name)) for target in scenario.targets}
         self.shared = self._shared(faults)
         self.umpire = Umpire(self.time, self.policies.values())
-        swarm = [one for load in scenario.loads for one in agents(load.demand(), Random(rng.getrandbits(64)))]
+        swarm = [one for load in scenario.loads for one in agents(load.demand(), Random(f"{seed}/{load.name}"))]
         self.gates: list[SimGate] = []
         setting = Setting(
             self.time,
