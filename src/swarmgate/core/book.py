@@ -24,7 +24,8 @@ class Take(NamedTuple):
     One admission: alternatives in order of preference, each all or nothing.
 
     `rank` is the class (0 = P0), `score` the place in line (`first_score(rank)` before it has one), `standing` the
-    lines where the ticket stands. With `waits` a denial keeps a place until `expires_after_ms` behind its due time.
+    lines where the ticket stands. With `waits` a denial keeps a place until `expires_after_ms` behind its due time; with
+    `defers` the caller is sent away until `not_before_ms` and cannot start earlier.
     """
 
     ticket: str
@@ -35,6 +36,7 @@ class Take(NamedTuple):
     lease_ms: int
     standing: tuple[str, ...] = ()
     waits: bool = True
+    defers: bool = False
     expires_after_ms: int = 5_000
 
 

@@ -91,7 +91,7 @@ TABLE: dict[State, dict[type, Entry]] = {
         Lost: Entry(_ignore, _to(S.ASKING)),  # sending will find out
         Woken: Entry(_ignore, _to(S.ASKING)),
     },
-    S.WAITING: {**_IN_LINE, Woken: Entry(queueing.turn, _to(S.CONNECTING, S.ENDED))},
+    S.WAITING: {**_IN_LINE, Woken: Entry(queueing.connect, _to(S.CONNECTING))},
     S.BACKOFF: {**_IN_LINE, Woken: Entry(queueing.connect, _to(S.CONNECTING))},
     S.SENDING: {
         **_ON_THE_WIRE,

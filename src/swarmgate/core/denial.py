@@ -35,7 +35,8 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     score = request.score
     lines = request.standing
     position, depth = _place(book, case, score)
-    due_ms = _due(case, position, now_ms)
+    not_before_ms = max(case.ready_ms, case.turn_ms)
+    due_ms = not_before_ms if request.defers else _due(case, position, now_ms)
     if request.waits and case.kind is not BlockKind.NEVER:
         if score == first_score(request.rank):
             book.sequence = max(book.sequence + 1, now_ms * 1_000)
@@ -44,7 +45,7 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     return Denied(
         now_ms,
         case.kind,
-        max(case.ready_ms, case.turn_ms),
+        not_before_ms,
         case.certain_ms,
         due_ms,
         case.chosen,
@@ -138,7 +139,7 @@ def _due(case: _Case, position: int, now_ms: int) -> int:
 
 
 def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:
-    waits_for_event = case.kind is BlockKind.EVENT
+    waits_for_event = case.kind is BlockKind.EVENT and not request.defers
     lines = dict.fromkeys(request.standing)
     demands = {name: (cost, reserve) for name, cost, reserve in request.alternatives[case.chosen]}
     for blocker in case.blockers:
@@ -149,7 +150,7 @@ def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> t
         lines[cell.line.name] = None
     for name in lines:
         entry = join(book.line(name), request.ticket, score)
-        entry.ready_ms = case.ready_ms
+        entry.ready_ms = due_ms if request.defers else case.ready_ms
         entry.due_ms = due_ms
         entry.expires_ms = due_ms + request.expires_after_ms
         entry.event = waits_for_event

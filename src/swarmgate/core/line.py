@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CLASS_STEP = 2**51
 UNCLAIMED_MS = 250
 LOOK_AT_MOST = 32
+SCAN_AT_MOST = 256
 IDLE_RANK = 2  # P2 runs only where nobody better waits
 
 Need = tuple[int, int]  # (cost, reserve)
@@ -75,20 +76,23 @@ def holds_back(cell: "BudgetCell", rank: int, score: int, need: Need, now_ms: in
     """
     The better live ticket because of which a call of that class, score and need must not take from `cell` now.
 
-    Looks at the first 32 better tickets; expired ones are dropped on the way.
+    Looks at the first 32 better live tickets among 256; expired ones are dropped on the way.
     """
     line = cell.line
     dead: list[str] = []
     found: Entry | None = None
-    for place, ticket in line.order[:LOOK_AT_MOST]:
-        if place >= score:
+    looked = 0
+    for place, ticket in line.order[:SCAN_AT_MOST]:
+        if place >= score or looked >= LOOK_AT_MOST:
             break
         entry = line.entries[ticket]
         if entry.expires_ms <= now_ms:
             dead.append(ticket)
-        elif entry.due_ms + UNCLAIMED_MS >= now_ms and not _may_pass(cell, entry, rank, need, now_ms):
-            found = entry
-            break
+        elif entry.due_ms + UNCLAIMED_MS >= now_ms:
+            looked += 1
+            if not _may_pass(cell, entry, rank, need, now_ms):
+                found = entry
+                break
     for ticket in dead:
         leave(line, ticket)
     return found

@@ -65,6 +65,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
                 tuple([route.demands(call.prompt, call.reserve) for route in call.offered]),
                 LEASE_MS,
                 call.standing,
+                defers=now_ms >= call.wait_until_ms,
             )
         ),
     )
@@ -99,14 +100,13 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
             call.rung += 1
             return (PARK, *connect(call, event, now_ms))
         return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
+    call.standing = event.lines
     if call.room.crowded(call, event.lines):
-        call.standing = event.lines
         call.score = first_score(call.rank)  # no place is kept for what there was no room for
         return (PARK, *leave_and_end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
+    call.score = event.score
     if now_ms >= call.wait_until_ms:
         return (PARK, *defer(call, event, now_ms))
-    call.score = event.score
-    call.standing = event.lines
     call.state = State.WAITING
     due_ms = now_ms + max(1, event.due_ms - event.now_ms)  # the store's clock is not ours
     call.room.wait(call, min(due_ms, call.wait_until_ms))
@@ -118,14 +118,6 @@ def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
     again_ms = now_ms + ASK_STORE_AGAIN_MS
     blocker = Blocker(event.reason, BlockKind.EVENT, again_ms, again_ms, 0, 0, 0, 0)
     return denied(call, _synthetic(call, now_ms, again_ms, blocker), now_ms)
-
-
-def turn(call: Call, event: object, now_ms: int) -> Commands:
-    """Ask again, or defer when the caller's patience is over."""
-    if now_ms >= call.wait_until_ms:
-        call.room.wake(call)
-        return defer(call, event, now_ms)
-    return connect(call, event, now_ms)
 
 
 def defer(call: Call, _event: object, _now_ms: int) -> Commands:
