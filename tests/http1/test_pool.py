@@ -3,7 +3,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from swarmgate.http1.pool import Pool, PoolFull, Todo
+from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
 
 SIZE, IDLE_MS, MAX_WAITING = 3, 100, 5
 
@@ -38,7 +38,7 @@ def test_a_freed_connection_goes_to_the_longest_waiting_call_and_the_dial_become
     pool.opened("c1", 0)
     assert pool.ask("b", 1).dial == 1
     assert pool.give_back("c1", 2) == Todo([("b", "c1")], 0, [])
-    assert pool.opened("c2", 3) == Todo([], 0, [])
+    assert pool.opened("c2", 3) == NOTHING
     assert pool.idle() == ["c2"]
 
 
@@ -47,7 +47,7 @@ def test_the_coldest_expire_and_never_serve():
     pool.ask("a", 0)
     pool.opened("c1", 0)
     pool.give_back("c1", 10)
-    assert pool.expire(10 + IDLE_MS - 1) == Todo([], 0, [])
+    assert pool.expire(10 + IDLE_MS - 1) == NOTHING
     assert pool.ask("b", 10 + IDLE_MS) == Todo([], 1, ["c1"])
 
 
@@ -55,8 +55,8 @@ def test_a_failed_dial_is_told_to_the_call_that_waited_longest():
     pool = make()
     pool.ask("a", 0)
     pool.ask("b", 0)
-    assert pool.failed(1) == ("a", Todo([], 0, []))
-    assert pool.failed(2) == ("b", Todo([], 0, []))
+    assert pool.failed(1) == ("a", NOTHING)
+    assert pool.failed(2) == ("b", NOTHING)
     assert pool.is_empty
 
 
@@ -65,7 +65,7 @@ def test_a_withdrawn_call_gets_nothing():
     pool.ask("a", 0)
     assert pool.withdraw("a")
     assert not pool.withdraw("a")
-    assert pool.failed(1) == (None, Todo([], 0, []))
+    assert pool.failed(1) == (None, NOTHING)
 
 
 def test_a_call_whose_connection_was_closed_goes_first():

@@ -78,9 +78,11 @@ class BodyReader:
         step = self._step
         if step == _SIZE and not self._held:  # the common read: one whole chunk
             line = _SIZE_LINE.match(data)
-            size = int(line[1], 16) if line else 0
-            if line and size and len(data) == line.end() + size + 2 and data.endswith(b"\r\n"):
-                return data[line.end() : -2]
+            if line:
+                start = line.end()
+                end = start + int(line[1], 16)
+                if start < end and data[end:] == b"\r\n":
+                    return data[start:end]
         if step >= _SIZE:
             return self._feed_chunks(data)
         if step == _LENGTH:

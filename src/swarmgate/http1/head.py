@@ -33,25 +33,22 @@ class Head:
         "keep_alive",
         "method",
         "raw",
-        "status",
         "target",
         "version",
         "well_cut",
     )
 
+    method: bytes
+    target: bytes
+    version: bytes
+    well_cut: bool
+
     def __init__(self, raw: bytes) -> None:
         lines = raw[:-4].split(b"\r\n", MAX_HEADERS + 1)  # a bomb of lines is not even cut
         self.raw = raw
-        self.method = self.target = self.version = b""
-        self.status = 0
-        self.well_cut = True
-        try:
-            self.headers: list[Header] = [
-                (name.lower(), value.strip(b" \t")) for name, value in [line.split(b":", 1) for line in lines[1:]]
-            ]
-        except ValueError:  # a line without a colon
-            self.well_cut = False
-            self.headers = [(line.partition(b":")[0].lower(), b"") for line in lines[1:]]
+        self.headers: list[Header] = [
+            (name.lower(), value.strip()) for name, _, value in [line.partition(b":") for line in lines[1:]]
+        ]
         self.fields = dict(self.headers)
         if len(self.fields) != len(self.headers):
             self._combine()
@@ -80,12 +77,9 @@ class Head:
         length = self.fields.get(b"content-length")
         self.content_length = None if length is None else int(length)
         self.chunked = b"transfer-encoding" in self.fields
-        wish = self.fields.get(b"connection")
-        self.keep_alive = self.version == b"HTTP/1.1" and (wish is None or not _says_close(wish))
-
-
-def _says_close(wish: bytes) -> bool:
-    return b"close" in [token.strip() for token in wish.lower().split(b",")]
+        wish = self.fields.get(b"connection", b"").lower()
+        closes = b"close" in wish and b"close" in [token.strip() for token in wish.split(b",")]
+        self.keep_alive = self.version == b"HTTP/1.1" and not closes
 
 
 class RequestHead(Head):
@@ -94,7 +88,7 @@ class RequestHead(Head):
     __slots__ = ()
 
     def _read_start(self, parts: list[bytes]) -> None:
-        self.well_cut = self.well_cut and len(parts) == 3
+        self.well_cut = len(parts) == 3
         self.method, self.target = parts[0], b"".join(parts[1:2])
         self.version = b" ".join(parts[2:])
 
@@ -107,15 +101,15 @@ class RequestHead(Head):
 class ResponseHead(Head):
     """A response's head: `status` (100..999), `reason` phrase."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("reason", "status")
 
     def _read_start(self, parts: list[bytes]) -> None:
+        self.method = self.target = b""
         self.version = parts[0]
         status = parts[1] if len(parts) > 1 else b""
-        self.well_cut = self.well_cut and len(status) == 3 and status.isdigit()
+        self.well_cut = len(status) == 3 and status.isdigit() and status >= b"100"
         self.status = int(status) if self.well_cut else 0
         self.reason = b" ".join(parts[2:])
-        self.well_cut = self.well_cut and self.status >= 100
 
 
 def _judge(parser: httptools.HttpRequestParser | httptools.HttpResponseParser, raw: bytes) -> None:

@@ -7,7 +7,8 @@ peak rate x mean response time x 1.3 (essay A); the share of uses that needed no
 """
 
 from collections import deque
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 C = TypeVar("C")  # a connection
 W = TypeVar("W")  # a call that waits for one
@@ -16,9 +17,12 @@ W = TypeVar("W")  # a call that waits for one
 class Todo(NamedTuple, Generic[C, W]):
     """What the driver has to do: hand out, dial, close."""
 
-    give: list[tuple[W, C]]
+    give: Sequence[tuple[W, C]]
     dial: int
-    close: list[C]
+    close: Sequence[C]
+
+
+NOTHING: Todo[Any, Any] = Todo([], 0, [])
 
 
 class PoolFull(ValueError):
@@ -105,6 +109,8 @@ class Pool(Generic[C, W]):
         return not (self._idle or self._leased or self._dialling or self._waiting)
 
     def _assign(self, now_ms: int) -> Todo[C, W]:
+        if not self._waiting and not (self._idle and self._idle[0][1] <= now_ms):
+            return NOTHING
         close: list[C] = []
         while self._idle and self._idle[0][1] <= now_ms:
             close.append(self._idle.popleft()[0])

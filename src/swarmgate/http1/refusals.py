@@ -86,6 +86,10 @@ def _bad_name(head: Lines) -> bool:
     return any(not name or name.translate(None, TOKEN_BYTES) for name, _ in head.headers)
 
 
+def _colonless(head: Lines) -> bool:
+    return any(b":" not in line for line in head.raw[:-4].split(b"\r\n")[1:])
+
+
 def _bad_length(head: Lines) -> bool:
     length = head.fields.get(b"content-length")
     return length is not None and not _DIGITS.fullmatch(length)
@@ -106,7 +110,7 @@ LINES = (
     Row("space_before_colon", "head", lambda h: any(n.endswith((b" ", b"\t")) for n, _ in h.headers), 400, "space between a header name and its colon"),
     Row("bad_name", "head", _bad_name, 400, "a header name is empty or no token of ASCII"),
     Row("too_many_headers", "head", lambda h: len(h.headers) > MAX_HEADERS, 431, f"more than {MAX_HEADERS} header lines"),
-    Row("malformed", "head", lambda h: not h.well_cut, 400, "start line or header lines do not read as HTTP/1.1"),
+    Row("malformed", "head", lambda h: not h.well_cut or _colonless(h), 400, "start line or header lines do not read as HTTP/1.1"),
 )
 
 FRAMING = (

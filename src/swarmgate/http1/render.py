@@ -94,8 +94,7 @@ def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], b
 
 
 def _lines(start: bytes, fields: list[Header]) -> bytes:
-    lines = [start]
-    lines += [b"%b: %b" % field for field in fields]
+    lines = [start, *map(b": ".join, fields)]
     raw = b"\r\n".join(lines) + b"\r\n\r\n"
     expected = len(lines) + 1
     if raw.count(b"\n") != expected or raw.count(b"\r") != expected or b"\0" in raw:
