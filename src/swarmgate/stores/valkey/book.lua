@@ -1,0 +1,153 @@
+--[[
+The budgets and lines of one deployment as they lie in Valkey >= 8 or Redis >= 7 (the twin of core/book.py).
+
+One call decides a batch of operations at one instant. Contract (its other half: wire.py):
+
+KEYS    meta, then two per budget (hash, leases), then two per line (order, entries); all with one hash tag.
+ARGV[1] msgpack [now_ms or -1 = this server's TIME, run id of this server process, budget names, the line of each
+        budget (index), line names, operations]; a budget or line is named by its index from 1.
+Answer  msgpack [now_ms, birth_ms, clock_steps, answers]; an answer is [verb, ...], in the order of the operations.
+
+meta     hash    run birth_ms now_ms offset_ms clock_steps sequence; without TTL: its absence means that all was lost.
+budget   hash    limits (JSON, as LIMITS in wire.py) level pending firm at_ms due_ms keep_ms slices ("index units ...");
+                 "=<lease>" -> amount, negative if the hold is firm (`firm` of them are).
+leases   zset    lease -> expires_ms
+order    zset    ticket -> score
+entries  hash    ticket -> "ready_ms due_ms expires_ms event cost reserve budget"; "" -> keep_ms
+
+Every number is an integer below 2^53 and goes to the server as a number or through %.0f: tostring and .. would cut
+it to 14 digits. Equal scores are ordered by bytes, which is Python's order of strings. A cell is read and written
+once per batch; what forgets by itself has a TTL behind the instant at which it is as good as new (keep_ms).
+]]
+local EXACT = 2 ^ 51 -- amounts and instants end here; for an instant it means never
+local LEVEL, LEASES, COUNTER = 0, 1, 2
+local MARGIN_MS, KEEP_MS = 1000, 60000 -- a TTL is renewed only when it would end within the margin
+
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local raw_ms, run, budget_names, line_of, line_names, operations = unpack(cmsgpack.unpack(ARGV[1]))
+local cells, lines, book = {}, {}, nil
+
+local function open_book()
+  local meta = call('HMGET', KEYS[1], 'birth_ms', 'now_ms', 'offset_ms', 'clock_steps', 'sequence', 'run')
+  local known = meta[1] and meta[6]
+  book = {
+    run = meta[6],
+    birth_ms = known and tonumber(meta[1]) or raw_ms,
+    now_ms = known and tonumber(meta[2]) or raw_ms,
+    offset_ms = known and tonumber(meta[3]) or 0,
+    clock_steps = known and tonumber(meta[4]) or 0,
+    sequence = known and tonumber(meta[5]) or 0,
+  }
+end
+
+local function limits_of(text)
+  local it = { text = text }
+  local p0, p1, p2
+  it.kind, it.burst, it.quota, it.window_ms, p0, p1, p2, it.hold_ms, it.slices, it.anchor_ms, it.lease_ms,
+    it.revision, it.line = unpack(cjson.decode(text))
+  it.scale = it.kind == LEVEL and it.window_ms or 1
+  it.drain = it.kind == LEVEL and it.quota or 0
+  it.caps = { [0] = (it.burst - p0) * it.scale, (it.burst - p1) * it.scale, (it.burst - p2) * it.scale }
+  it.slice_ms = ceil(it.window_ms / it.slices)
+  return it
+end
+
+local function slice_at(limits, now_ms)
+  return floor((now_ms - limits.anchor_ms) / limits.slice_ms)
+end
+
+local function forgotten_at_ms(limits, index)
+  local kept = limits.slices > 1 and limits.slices or 0
+  return limits.anchor_ms + (index + kept + 1) * limits.slice_ms
+end
+
+local function line_at(index)
+  local line = lines[index]
+  if not line then
+    local key = 2 * (#budget_names + index)
+    line = { index = index, order = KEYS[key], entries = KEYS[key + 1], known = {}, changed = {}, pages = {} }
+    lines[index] = line
+  end
+  return line
+end
+
+local function new_cell(index, text)
+  return {
+    index = index, key = KEYS[2 * index], leases = KEYS[2 * index + 1], line = line_at(line_of[index]),
+    limits = limits_of(text), level = 0, pending = 0, firm = 0, at_ms = book.now_ms, due_ms = EXACT, keep_ms = 0,
+    until_ms = 0,
+  }
+end
+
+local function read_cell(index)
+  local limits, level, pending, firm, at_ms, due_ms, keep_ms, slices = unpack(call('HMGET', KEYS[2 * index], 'limits',
+    'level', 'pending', 'firm', 'at_ms', 'due_ms', 'keep_ms', 'slices'))
+  if not limits then return false end
+  local cell = new_cell(index, limits)
+  cell.level, cell.pending, cell.firm = tonumber(level), tonumber(pending), tonumber(firm)
+  cell.at_ms, cell.due_ms, cell.keep_ms = tonumber(at_ms), tonumber(due_ms), tonumber(keep_ms)
+  if slices then
+    cell.slices = {}
+    for slice, units in string.gmatch(slices, '(%-?%d+) (%d+)') do cell.slices[tonumber(slice)] = tonumber(units) end
+  end
+  return cell
+end
+
+-- The instant from which the budget is as good as new, if nothing but what is known now happens to it.
+local function idle_ms(cell)
+  local limits, last_ms = cell.limits, max(book.now_ms, cell.until_ms)
+  if limits.kind == LEASES then return max(last_ms, book.birth_ms + limits.lease_ms) end
+  if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, last_ms)) end
+  if limits.drain == 0 then return EXACT end
+  local cold_ms = book.birth_ms + ceil(limits.burst * limits.scale / limits.drain)
+  return max(cold_ms, last_ms + ceil((cell.level + cell.pending * limits.scale) / limits.drain))
+end
+
+local function keep(cell)
+  local needed_ms = min(EXACT, idle_ms(cell) + MARGIN_MS)
+  local renewed = needed_ms > cell.keep_ms
+  if renewed then
+    cell.keep_ms = min(EXACT, needed_ms + KEEP_MS)
+    call('HSET', cell.key, 'keep_ms', cell.keep_ms)
+    if cell.keep_ms == EXACT then call('PERSIST', cell.key) else call('PEXPIRE', cell.key, cell.keep_ms - book.now_ms) end
+  end
+  -- Leases that were all gone have lost their TTL; those of a budget that never idles end by their expiry.
+  if (renewed or cell.until_ms > 0) and cell.keep_ms < EXACT then
+    call('PEXPIRE', cell.leases, cell.keep_ms - book.now_ms)
+  end
+end
+
+local function write_cell(cell)
+  call('HSET', cell.key, 'level', cell.level, 'pending', cell.pending, 'firm', cell.firm, 'at_ms', cell.at_ms, 'due_ms',
+    cell.due_ms)
+  if cell.slices then
+    local text = {}
+    for slice, units in pairs(cell.slices) do text[#text + 1] = string.format('%.0f %.0f', slice, units) end
+    call('HSET', cell.key, 'slices', table.concat(text, ' '))
+  end
+  keep(cell)
+end
+
+local function write_line(line)
+  local flat, last_ms = {}, 0
+  for ticket, entry in pairs(line.changed) do
+    flat[#flat + 1] = ticket
+    flat[#flat + 1] = string.format('%.0f %.0f %.0f %d %.0f %.0f %s', entry.ready_ms, entry.due_ms, entry.expires_ms,
+      entry.event and 1 or 0, entry.cost, entry.reserve, entry.at)
+    last_ms = max(last_ms, entry.expires_ms)
+  end
+  if last_ms == 0 then return end
+  local keep_ms = max(last_ms + KEEP_MS, tonumber(call('HGET', line.entries, '') or 0))
+  call('HSET', line.entries, '', keep_ms, unpack(flat))
+  call('PEXPIRE', line.entries, keep_ms - book.now_ms)
+  call('PEXPIRE', line.order, keep_ms - book.now_ms)
+end
+
+local function close_book()
+  for _, cell in pairs(cells) do
+    if cell then write_cell(cell) end
+  end
+  for _, line in pairs(lines) do write_line(line) end
+  call('HSET', KEYS[1], 'run', run, 'birth_ms', book.birth_ms, 'now_ms', book.now_ms, 'offset_ms', book.offset_ms,
+    'clock_steps', book.clock_steps, 'sequence', book.sequence)
+end

@@ -1,0 +1,140 @@
+-- Why not now, and when (the twin of core/denial.py).
+local TIME, LINE, EVENT, NEVER = 0, 1, 2, 3
+local ASK_AGAIN_MS, ASK_AGAIN_AT_MOST_MS = 250, 5000
+local cell_of -- kernel.lua
+
+local function possible(cell, rank, need, now_ms)
+  local missing = cell.level + need * cell.limits.scale - cell.limits.caps[rank]
+  if missing > 0 and cell.limits.drain > 0 then return now_ms + drained_ms(cell, missing) end
+  return now_ms
+end
+
+local function certain(cell, rank, need, now_ms)
+  local limits = cell.limits
+  local last = call('ZRANGE', cell.leases, -1, -1, 'WITHSCORES')
+  local ends_ms = tonumber(last[2]) or now_ms
+  if limits.kind == LEASES then return ends_ms end
+  if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, ends_ms)) end
+  if limits.drain == 0 then return EXACT end
+  local level = max(0, cell.level - limits.drain * (ends_ms - now_ms)) + cell.pending * limits.scale
+  return ends_ms + max(0, drained_ms(cell, level + need * limits.scale - limits.caps[rank]))
+end
+
+-- A guess when the caller's turn comes, as if everybody before it needed as much.
+local function turn(cell, request, need, now_ms)
+  local limits = cell.limits
+  local place = position(cell.line, request.score)
+  if place == 0 or limits.drain == 0 then return now_ms end
+  local ahead = cell.pending + (place + 1) * need
+  return now_ms + max(0, drained_ms(cell, cell.level + ahead * limits.scale - limits.caps[request.rank]))
+end
+
+local function blocker(cell, request, cost, reserve, now_ms)
+  if cell.at_ms ~= now_ms then touch(cell, now_ms) end -- what take saw must still block
+  local limits, rank, need = cell.limits, request.rank, cost + reserve
+  local cap = limits.caps[rank]
+  local kind
+  local at_ms = earliest(cell, rank, cost, reserve, now_ms)
+  local certain_ms = at_ms
+  if need * limits.scale > cap then
+    kind, at_ms, certain_ms = NEVER, EXACT, EXACT
+  elseif not at_ms then
+    kind, at_ms, certain_ms = EVENT, possible(cell, rank, need, now_ms), certain(cell, rank, need, now_ms)
+  elseif at_ms > now_ms then
+    kind = TIME
+  elseif holds_back(cell, rank, request.score, cost, reserve, now_ms) then
+    kind = LINE
+  else
+    return nil
+  end
+  local remaining = max(0, floor((cap - cell.level) / limits.scale) - cell.pending)
+  return {
+    cell.index, kind, at_ms, certain_ms, remaining, limits.quota > 0 and limits.quota or limits.burst,
+    limits.window_ms, limits.revision,
+  }
+end
+
+local function examine(request, chosen, now_ms)
+  local case = {
+    chosen = chosen, kind = TIME, ready_ms = now_ms, turn_ms = now_ms, certain_ms = now_ms, blockers = {}, blocked = {},
+  }
+  for _, demand in ipairs(request.alternatives[chosen]) do
+    local cell, cost, reserve = cell_of(demand[1]), demand[2], demand[3]
+    local told = blocker(cell, request, cost, reserve, now_ms)
+    if told then
+      table.insert(case.blockers, told)
+      table.insert(case.blocked, { cell = cell, cost = cost, reserve = reserve })
+      case.turn_ms = max(case.turn_ms, turn(cell, request, cost + reserve, now_ms))
+      case.kind = max(case.kind, told[2])
+      case.ready_ms = max(case.ready_ms, told[3])
+      case.certain_ms = max(case.certain_ms, told[4])
+    end
+  end
+  return case
+end
+
+local function fits_before(one, other)
+  if (one.kind == NEVER) ~= (other.kind == NEVER) then return other.kind == NEVER end
+  if one.ready_ms ~= other.ready_ms then return one.ready_ms < other.ready_ms end
+  return one.kind < other.kind
+end
+
+local function due(case, place, now_ms)
+  local latest_ms = now_ms + ASK_AGAIN_AT_MOST_MS
+  if case.kind == TIME or case.kind == NEVER then return max(case.ready_ms, min(case.turn_ms, latest_ms)) end
+  return min(max(now_ms + ASK_AGAIN_MS * (1 + place), case.ready_ms, case.turn_ms), latest_ms)
+end
+
+local function stand(request, case, score, due_ms)
+  local standing, known = {}, {}
+  local function note(index)
+    if not known[index] then
+      known[index] = true
+      table.insert(standing, index)
+    end
+  end
+  for _, index in ipairs(request.standing) do note(index) end
+  for _, blocked in ipairs(case.blocked) do
+    local entry = join(blocked.cell.line, request.ticket, score)
+    entry.at, entry.cost, entry.reserve = budget_names[blocked.cell.index], blocked.cost, blocked.reserve
+    note(blocked.cell.line.index)
+  end
+  for _, index in ipairs(standing) do
+    local entry = join(line_at(index), request.ticket, score)
+    entry.ready_ms, entry.due_ms = request.defers and due_ms or case.ready_ms, due_ms
+    entry.event = case.kind == EVENT and not request.defers
+    entry.expires_ms = due_ms + request.expires_after_ms
+  end
+  return standing
+end
+
+-- How many stand before the caller, and how many at all, in the fullest line that blocks it.
+local function place_of(case, score)
+  local line, depth
+  for _, blocked in ipairs(case.blocked) do
+    local tickets = call('ZCARD', blocked.cell.line.order)
+    if not line or tickets > depth then line, depth = blocked.cell.line, tickets end
+  end
+  return position(line, score), depth
+end
+
+local function deny(request, now_ms)
+  local case
+  for chosen = 1, #request.alternatives do
+    local one = examine(request, chosen, now_ms)
+    if not case or fits_before(one, case) then case = one end
+  end
+  local score, lines = request.score, request.standing
+  local place, depth = place_of(case, score)
+  local not_before_ms = max(case.ready_ms, case.turn_ms)
+  local due_ms = request.defers and not_before_ms or due(case, place, now_ms)
+  if request.waits and case.kind ~= NEVER then
+    if score == request.rank * CLASS_STEP + CLASS_STEP - 1 then
+      book.sequence = max(book.sequence + 1, now_ms * 1000)
+      score = request.rank * CLASS_STEP + book.sequence
+    end
+    lines = stand(request, case, score, due_ms)
+  end
+  return { 'denied', case.kind, not_before_ms, case.certain_ms, due_ms, case.chosen - 1, case.blockers, score, lines,
+    place, depth }
+end

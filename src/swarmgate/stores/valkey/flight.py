@@ -1,0 +1,91 @@
+"""
+What waits for the server: operations in the order they came, packed into batches while another is in flight.
+
+No I/O. Everything is bounded: batches that wait, operations in one, operations kept for the next connection.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from swarmgate.core.answers import Revised
+from swarmgate.core.operations import Operation
+from swarmgate.core.record import Call
+from swarmgate.stores.valkey.wire import Batch
+
+MOST_BATCHES = 64
+MOST_KEPT = 4_096
+
+
+class Asked(NamedTuple):
+    """An operation, since when it waits (s of the loop), and who is told; `again` = its budgets were just defined."""
+
+    operation: Operation
+    since_s: float
+    call: Call | None = None
+    done: Callable[[Revised], None] | None = None
+    again: bool = False
+
+
+class Flight:
+    """One batch and who asked; `since_s` = when the one that waits longest came."""
+
+    __slots__ = ("asked", "batch", "since_s")
+
+    def __init__(self, batch: Batch, since_s: float) -> None:
+        self.batch = batch
+        self.asked: list[Asked] = []
+        self.since_s = since_s
+
+    def add(self, asked: Asked) -> None:
+        """Errors: `BadOperation`, and nothing is added."""
+        self.batch.add(asked.operation)
+        self.asked.append(asked)
+        if asked.since_s < self.since_s:
+            self.since_s = asked.since_s
+
+
+class Queue:
+    """Batches in order, and what is kept while there is no server; `line_of` tells the line of every known budget."""
+
+    __slots__ = ("_flights", "_kept", "dropped", "line_of")
+
+    def __init__(self) -> None:
+        self._flights: deque[Flight] = deque()
+        self._kept: deque[Operation] = deque()
+        self.dropped = 0
+        self.line_of: dict[str, str] = {}
+
+    def add(self, asked: Asked) -> bool:
+        """Take it into the last batch; False if too many wait. Errors: `BadOperation`, and nothing is added."""
+        flights = self._flights
+        if not flights or flights[-1].batch.full:
+            if len(flights) >= MOST_BATCHES:
+                return False
+            flights.append(Flight(Batch(self.line_of), asked.since_s))
+        flights[-1].add(asked)
+        return True
+
+    def pop(self) -> Flight | None:
+        """The oldest batch."""
+        return self._flights.popleft() if self._flights else None
+
+    def drain(self) -> Iterator[Asked]:
+        """Everybody who waits, in order; nobody does afterwards."""
+        while self._flights:
+            yield from self._flights.popleft().asked
+
+    def keep(self, operation: Operation) -> None:
+        """Keep what nobody waits for until there is a server; the oldest is dropped, and counted. Errors: `BadOperation`."""
+        Batch(self.line_of).add(operation)
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.popleft()
+            self.dropped += 1
+        self._kept.append(operation)
+
+    def recall(self, since_s: float) -> None:
+        """There is a server: what was kept goes first."""
+        kept, self._kept = self._kept, deque()
+        for operation in kept:
+            if not self.add(Asked(operation, since_s)):
+                self.dropped += 1

@@ -1,0 +1,199 @@
+-- Take, settle, release, renew, revise, and the batch of this call (the twin of core/kernel.py).
+local CLOCK_STEP_MS = 1000
+local COLD = 'cold'
+
+local function advance()
+  local now_ms = raw_ms + book.offset_ms
+  if now_ms >= book.now_ms then
+    book.now_ms = now_ms
+  elseif book.now_ms - now_ms > CLOCK_STEP_MS then
+    book.offset_ms = book.offset_ms + book.now_ms - now_ms
+    book.clock_steps = book.clock_steps + 1
+  end
+end
+
+-- A budget that may have been forgotten since the birth holds what could have been used, and holds are awaited.
+local function chill(cell)
+  local limits, since_ms = cell.limits, book.now_ms - book.birth_ms
+  if limits.kind == LEVEL then
+    cell.level = max(cell.level, limits.burst * limits.scale - limits.drain * since_ms)
+  elseif limits.kind == LEASES and limits.lease_ms > since_ms and limits.burst > 0 then
+    if not held_by(cell, COLD) then
+      hold(cell, COLD, limits.burst, book.birth_ms + limits.lease_ms)
+      set_hold(cell, COLD, limits.burst, false, true)
+    end
+    set_expiry(cell, COLD, book.birth_ms + limits.lease_ms)
+  end
+end
+
+-- The cell of a budget, nil if it is not defined; one that is older than the birth is brought behind it.
+local function known(index)
+  local cell = cells[index]
+  if cell == nil then
+    cell = read_cell(index)
+    cells[index] = cell
+    if cell and cell.at_ms < book.birth_ms then
+      touch(cell, book.now_ms)
+      chill(cell)
+    end
+  end
+  return cell or nil
+end
+
+-- The cell that an admission needs; errors end that operation only, with an answer that says what the caller must do.
+cell_of = function(index)
+  local cell = known(index)
+  if not cell then error({ 'undefined', index }, 0) end
+  local line = cell.limits.line == '' and budget_names[index] or cell.limits.line
+  if line ~= line_names[line_of[index]] then error({ 'elsewhere', index, line }, 0) end
+  return cell
+end
+
+local operate = {}
+
+function operate.define(index, text)
+  if not known(index) then
+    local cell = new_cell(index, text)
+    cell.slices = cell.limits.kind == COUNTER and {} or nil
+    call('HSET', cell.key, 'limits', text)
+    cells[index] = cell
+    chill(cell)
+  end
+  return { 'done', 0 }
+end
+
+local function commit(request, chosen, now_ms)
+  local expires_ms = now_ms + request.lease_ms
+  for _, demand in ipairs(request.alternatives[chosen]) do
+    local cell, cost, reserve = cells[demand[1]], demand[2], demand[3]
+    if cost > 0 then
+      cell.level = cell.level + cost * cell.limits.scale
+      count(cell, cost, now_ms)
+    end
+    if reserve > 0 then hold(cell, request.lease, reserve, expires_ms) end
+  end
+  for _, index in ipairs(request.standing) do leave(line_at(index), request.ticket) end
+  return { 'granted', chosen - 1, expires_ms }
+end
+
+local function fits(request, demands, now_ms)
+  local rank = request.rank
+  for _, demand in ipairs(demands) do
+    local cell, cost, reserve = cell_of(demand[1]), demand[2], demand[3]
+    if cell.at_ms ~= now_ms then touch(cell, now_ms) end
+    if cell.level + (cell.pending + cost + reserve) * cell.limits.scale > cell.limits.caps[rank] then return false end
+    if holds_back(cell, rank, request.score, cost, reserve, now_ms) then return false end
+  end
+  return true
+end
+
+function operate.take(ticket, lease, rank, score, alternatives, lease_ms, standing, waits, defers, expires_after_ms)
+  local request = {
+    ticket = ticket, lease = lease, rank = rank, score = score, alternatives = alternatives, lease_ms = lease_ms,
+    standing = standing, waits = waits, defers = defers, expires_after_ms = expires_after_ms,
+  }
+  for chosen, demands in ipairs(alternatives) do
+    if fits(request, demands, book.now_ms) then return commit(request, chosen, book.now_ms) end
+  end
+  return deny(request, book.now_ms)
+end
+
+local function settle_one(cell, lease, reserved, used, last)
+  touch(cell, book.now_ms)
+  if cell.limits.kind == LEASES then
+    end_hold(cell, lease, book.now_ms)
+    return 0
+  end
+  local held = held_by(cell, lease)
+  local over = max(0, used - (held or reserved))
+  charge(cell, held and used or over, book.now_ms)
+  if held and last then
+    drop(cell, lease, held)
+  elseif held then
+    local freed = min(held, used)
+    set_hold(cell, lease, held - freed)
+    cell.pending = cell.pending - freed
+  end
+  return over
+end
+
+function operate.settle(lease, usage, last)
+  local debt = 0
+  for _, told in ipairs(usage) do
+    local cell = known(told[1])
+    if cell then debt = min(EXACT - 1, debt + settle_one(cell, lease, told[2], told[3], last)) end
+  end
+  return { 'done', debt }
+end
+
+local function each_hold(lease, indices, change)
+  for _, index in ipairs(indices) do
+    local cell = known(index)
+    if cell then
+      touch(cell, book.now_ms)
+      local held, firm = held_by(cell, lease)
+      if held and not firm then change(cell, held) end
+    end
+  end
+  return { 'done', 0 }
+end
+
+function operate.release(lease, indices)
+  return each_hold(lease, indices, function(cell, held) drop(cell, lease, held) end)
+end
+
+function operate.renew(lease, indices, lease_ms)
+  return each_hold(lease, indices, function(cell) set_expiry(cell, lease, book.now_ms + lease_ms) end)
+end
+
+function operate.leave(ticket, indices)
+  for _, index in ipairs(indices) do leave(line_at(index), ticket) end
+  return { 'done', 0 }
+end
+
+local function same_shape(one, other)
+  return one.kind == other.kind and one.line == other.line and one.slices == other.slices
+    and one.anchor_ms == other.anchor_ms and (one.kind ~= COUNTER or one.window_ms == other.window_ms)
+end
+
+function operate.revise(index, expected, text)
+  local cell = known(index)
+  if not cell or cell.limits.revision ~= expected then
+    return { 'revised', false, cell and cell.limits.revision or 0 }
+  end
+  local old, new = cell.limits, limits_of(text)
+  if not same_shape(old, new) then return { 'revised', false, expected } end
+  touch(cell, book.now_ms)
+  if old.drain > 0 or new.drain > 0 then
+    local units = floor(cell.level / old.scale)
+    local rest = cell.level - units * old.scale
+    cell.level = min(EXACT - 1, units * new.scale + ceil(rest * new.scale / old.scale))
+  end
+  cell.limits = new
+  cell.keep_ms = EXACT -- what was revised stands nowhere else: it never expires
+  call('HSET', cell.key, 'limits', text, 'keep_ms', EXACT)
+  call('PERSIST', cell.key)
+  call('PERSIST', cell.leases)
+  return { 'revised', true, new.revision }
+end
+
+local function answer(operation)
+  local done, told = pcall(operate[operation[1]], unpack(operation, 2))
+  if not done and not (type(told) == 'table' and told[1]) then error(told, 0) end
+  return told
+end
+
+if raw_ms < 0 then
+  local time = call('TIME')
+  raw_ms = time[1] * 1000 + floor(time[2] / 1000)
+end
+open_book()
+advance()
+if book.run and book.run ~= run then
+  book.now_ms = book.now_ms + 1 -- what is older than the birth is told by its own instant
+  book.birth_ms = book.now_ms
+end
+local answers = {}
+for number, operation in ipairs(operations) do answers[number] = answer(operation) end
+close_book()
+return cmsgpack.pack({ book.now_ms, book.birth_ms, book.clock_steps, answers })

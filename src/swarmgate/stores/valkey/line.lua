@@ -1,0 +1,138 @@
+-- Who goes first: lines of waiting tickets, and the rule when a worse one may pass (the twin of core/line.py).
+local CLASS_STEP = 2 ^ 51
+local UNCLAIMED_MS = 250
+local LOOK_AT_MOST = 32
+local SCAN_AT_MOST = 256
+local PAGE = 32
+local IDLE_RANK = 2
+
+local function entry_of(line, ticket)
+  local entry = line.known[ticket]
+  if entry ~= nil then return entry end
+  entry = false
+  local text = call('HGET', line.entries, ticket)
+  if text then
+    local ready, due, expires, event, cost, reserve, at =
+      string.match(text, '^(%d+) (%d+) (%d+) (%d) (%d+) (%d+) (.*)$')
+    entry = {
+      ready_ms = tonumber(ready), due_ms = tonumber(due), expires_ms = tonumber(expires), event = event == '1',
+      cost = tonumber(cost), reserve = tonumber(reserve), at = at,
+    }
+  end
+  line.known[ticket] = entry
+  return entry
+end
+
+-- The ticket and score at a place, from 0; places are read by the page, once until the line changes.
+local function at_place(line, place)
+  local number = floor(place / PAGE)
+  local page = line.pages[number]
+  if not page then
+    page = call('ZRANGE', line.order, number * PAGE, number * PAGE + PAGE - 1, 'WITHSCORES')
+    line.pages[number] = page
+  end
+  local at = 2 * (place - number * PAGE)
+  return page[at + 1], tonumber(page[at + 2])
+end
+
+local function position(line, score)
+  return call('ZCOUNT', line.order, '-inf', string.format('(%.0f', score))
+end
+
+local function join(line, ticket, score)
+  local entry = entry_of(line, ticket)
+  if not entry then
+    entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, event = false, cost = 0, reserve = 0, at = '' }
+    line.known[ticket] = entry
+    call('ZADD', line.order, score, ticket)
+    line.pages = {}
+  end
+  line.changed[ticket] = entry
+  return entry
+end
+
+local function leave(line, ticket)
+  if not entry_of(line, ticket) then return end
+  call('HDEL', line.entries, ticket)
+  call('ZREM', line.order, ticket)
+  line.known[ticket], line.changed[ticket], line.pages = false, nil, {}
+end
+
+local function after_holds(cell, missing)
+  local from, left = 0, cell.firm
+  while left > 0 do
+    local leases = call('ZRANGE', cell.leases, from, from + PAGE - 1, 'WITHSCORES')
+    for at = 1, #leases, 2 do
+      local amount, firm = held_by(cell, leases[at])
+      if firm then
+        missing, left = missing - amount, left - 1
+        if missing <= 0 then return tonumber(leases[at + 1]) end
+      end
+    end
+    from = from + PAGE
+  end
+end
+
+local function after_slices(cell, missing)
+  local order = {}
+  for slice in pairs(cell.slices) do order[#order + 1] = slice end
+  table.sort(order)
+  for _, slice in ipairs(order) do
+    missing = missing - cell.slices[slice]
+    if missing <= 0 then return forgotten_at_ms(cell.limits, slice) end
+  end
+end
+
+local function drained_ms(cell, amount)
+  return ceil(min(amount, EXACT) / cell.limits.drain)
+end
+
+-- The first instant with room for (cost, reserve) of that class if only (first_cost, first_reserve) is taken, now;
+-- nil = not by time alone.
+local function earliest(cell, rank, cost, reserve, now_ms, first_cost, first_reserve)
+  local limits = cell.limits
+  local cap = limits.caps[rank]
+  local pending = cell.pending + (first_reserve or 0)
+  local missing = cell.level + (pending + (first_cost or 0) + cost + reserve) * limits.scale - cap
+  if missing <= 0 then return now_ms end
+  if limits.kind == LEASES then return after_holds(cell, missing) end
+  if (pending + cost + reserve) * limits.scale > cap then return nil end
+  if cell.slices then return after_slices(cell, missing) end
+  if limits.drain > 0 then return now_ms + drained_ms(cell, missing) end
+end
+
+local function may_pass(cell, entry, better, rank, cost, reserve, now_ms)
+  local limits = cell.limits
+  if rank == IDLE_RANK and better < IDLE_RANK then return false end
+  if entry.event then
+    local taken = cell.pending + cost + reserve + entry.cost + entry.reserve
+    return cell.level + taken * limits.scale <= limits.caps[better]
+  end
+  local alone_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms)
+  local after_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms, cost, reserve)
+  if limits.line == '' then
+    return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
+  end
+  local own_ms = alone_ms and min(entry.ready_ms, alone_ms) or entry.ready_ms
+  if budget_names[cell.index] ~= entry.at and entry.ready_ms <= own_ms then return true end
+  return after_ms ~= nil and after_ms <= own_ms
+end
+
+-- Whether a better live ticket stands before a call of that class, score and need; drops expired ones on the way.
+local function holds_back(cell, rank, score, cost, reserve, now_ms)
+  local line, dead, looked, found = cell.line, {}, 0, false
+  for place = 0, SCAN_AT_MOST - 1 do
+    local ticket, its_score = at_place(line, place)
+    if not ticket or its_score >= score or looked >= LOOK_AT_MOST then break end
+    local entry = entry_of(line, ticket)
+    if entry.expires_ms <= now_ms then
+      dead[#dead + 1] = ticket
+    elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
+      looked = looked + 1
+      found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), rank, cost, reserve, now_ms)
+      if found then break end
+    end
+  end
+  for _, ticket in ipairs(dead) do leave(line, ticket) end
+  return found
+end

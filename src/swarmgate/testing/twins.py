@@ -1,0 +1,187 @@
+"""
+Two stores are told the same and must answer the same and know the same: 0 differences (design 2: P13).
+
+A hypothesis state machine draws batches of operations in a small world: buckets with and without floors, one at the
+edge of what doubles hold, two that share a line, slots with holds, counters; a clock that jumps both ways; losses.
+`Twins` is the machine; subclass it with `subject` (a `Decider`), and with `state` if the store's state can be read.
+"""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.book import Take, Usage, first_score
+from swarmgate.core.commands import Release, Renew, Settle
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.operations import Define, Operation, Reply, Revise, Withdraw
+from swarmgate.testing.decider import BookDecider, Decider, state_of
+
+START_MS = 1_700_000_000_000
+EDGE = EXACT // 60_001  # the largest burst that a bucket of one minute may have
+
+WORLD = {
+    "bucket": Limits(BudgetKind.LEVEL, burst=20, quota=10, window_ms=1_000, lease_ms=2_000),
+    "floors": Limits(BudgetKind.LEVEL, burst=20, quota=7, window_ms=900, floors=(0, 5, 10)),
+    "edge": Limits(BudgetKind.LEVEL, burst=EDGE, quota=EDGE // 3, window_ms=60_000),
+    "still": Limits(BudgetKind.LEVEL, burst=30, window_ms=100),
+    "key1": Limits(BudgetKind.LEVEL, burst=6, quota=5, window_ms=1_000, line="pool"),
+    "key2": Limits(BudgetKind.LEVEL, burst=9, quota=3, window_ms=1_000, line="pool"),
+    "slots": Limits(BudgetKind.LEASES, burst=3, hold_ms=400, lease_ms=1_500),
+    "crowd": Limits(BudgetKind.LEASES, burst=150),
+    "counter": Limits(BudgetKind.COUNTER, burst=30, window_ms=2_400, slices=24),
+    "calendar": Limits(BudgetKind.COUNTER, burst=40, window_ms=5_000, anchor_ms=START_MS + 1_234),
+}
+LINES = ("bucket", "floors", "edge", "pool", "slots", "counter", "nobody")
+
+names = st.sampled_from(sorted(WORLD))
+amounts = st.one_of(st.integers(0, 6), st.sampled_from((EDGE // 2, EDGE, EDGE + 1, EXACT - 1)))
+waits_ms = st.one_of(st.integers(0, 60), st.integers(0, 3_000), st.sampled_from((0, 100, 250, 400, 1_000, 5_000)))
+steps_ms = st.one_of(waits_ms, waits_ms, st.sampled_from((-5, -999, -1_001, -3_600_000, 3_600_000)))
+tickets = st.sampled_from([f"t{number}" for number in range(12)])
+leases = st.sampled_from([f"l{number}" for number in range(12)])
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> tuple[tuple[str, int, int], ...]:
+    """What one alternative takes: at most one demand a budget, small in small budgets."""
+    chosen = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    return tuple((name, *draw(_need(name))) for name in chosen)
+
+
+def _need(name: str) -> st.SearchStrategy[tuple[int, int]]:
+    kind = WORLD[name].kind
+    amount = amounts if name == "edge" else st.integers(0, 6)
+    return st.tuples(st.just(0) if kind is BudgetKind.LEASES else amount, amount)
+
+
+alternatives = st.lists(demands(), min_size=1, max_size=3).map(tuple)
+usage = st.lists(
+    st.builds(Usage, names, st.integers(0, 6), st.one_of(amounts, st.just(-1), st.just(EXACT * 9))), max_size=3
+).map(tuple)
+
+
+@st.composite
+def limits_of(draw: st.DrawFn, name: str) -> Limits:
+    """A revision of that budget's limits; now and then one that must be refused."""
+    old = WORLD[name]
+    burst = draw(st.integers(0, 40))
+    return Limits(
+        draw(st.sampled_from((old.kind, old.kind, old.kind, BudgetKind.LEVEL))),
+        burst,
+        draw(st.integers(0, 20)),
+        draw(st.sampled_from((old.window_ms, 777, 60_000))),
+        (0, draw(st.integers(0, burst)), draw(st.integers(0, burst))),
+        old.hold_ms,
+        old.slices,
+        old.anchor_ms,
+        old.lease_ms,
+        old.line,
+        draw(st.integers(1, 4)),
+    )
+
+
+others = st.one_of(
+    st.builds(Settle, leases, usage, st.booleans()),
+    st.builds(Release, leases, st.lists(names, max_size=3).map(tuple)),
+    st.builds(Renew, leases, st.lists(names, max_size=3).map(tuple), waits_ms),
+    st.builds(Withdraw, tickets, st.lists(st.sampled_from(LINES), max_size=3).map(tuple)),
+    names.map(lambda name: Define(name, WORLD[name])),
+    names.flatmap(lambda name: st.builds(Revise, st.just(name), st.integers(0, 4), limits_of(name))),
+)
+takes = st.builds(
+    lambda ticket, lease, rank, options, lease_ms, waits, defers: Take(
+        ticket, lease, rank, first_score(rank), options, lease_ms, waits=waits, defers=defers
+    ),
+    tickets,
+    leases,
+    st.integers(0, 2),
+    alternatives,
+    waits_ms,
+    st.booleans(),
+    st.booleans(),
+)
+
+
+class Twins(RuleBasedStateMachine):
+    """Tells a store and the reference the same; subclasses make `subject` in their constructor."""
+
+    subject: Decider
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = BookDecider()
+        self.now_ms = START_MS
+        self.places: dict[str, tuple[Take, Denied]] = {}
+
+    def state(self) -> dict[str, Any] | None:
+        """The store's state as `state_of` tells it; None if it cannot be read."""
+        return None
+
+    @initialize(some=st.lists(names, unique=True), old=st.booleans())
+    def start(self, some: list[str], old: bool) -> None:
+        """Some budgets exist, cold or long after the birth."""
+        self._both(Withdraw("nobody", ("nobody",)))
+        self.now_ms += 100_000_000 if old else 0
+        self._both(*[Define(name, WORLD[name]) for name in some])
+
+    @rule(step_ms=steps_ms)
+    def clock(self, step_ms: int) -> None:
+        """The store's clock moves, sometimes back."""
+        self.now_ms += step_ms
+
+    @rule(operations=st.lists(st.one_of(takes, takes, others), min_size=1, max_size=6))
+    def tell(self, operations: list[Operation]) -> None:
+        """A batch at one instant."""
+        self._both(*operations)
+
+    @rule(ticket=tickets, early=st.booleans(), lease=leases)
+    def ask_again(self, ticket: str, early: bool, lease: str) -> None:
+        """A ticket comes back with its place, when it is due or before."""
+        if ticket in self.places:
+            request, denied = self.places[ticket]
+            if not early and denied.due_ms < EXACT:
+                self.now_ms += max(0, denied.due_ms - denied.now_ms)
+            self._both(request._replace(lease=lease, score=denied.score, standing=denied.lines))
+
+    @rule(number=st.integers(90, 130), name=st.sampled_from(("crowd", "bucket", "counter")), wait_ms=waits_ms)
+    def crowd(self, number: int, name: str, wait_ms: int) -> None:
+        """More leases than one step may expire end at once."""
+        reserve = 1 if name == "crowd" else 0
+        self._both(
+            Define("crowd", WORLD["crowd"]),
+            Define(name, WORLD[name]),
+            *[self._plain(f"c{one}", (("crowd", 0, 1), (name, 0, 0))[: 2 - reserve], wait_ms) for one in range(number)],
+        )
+
+    @rule()
+    def lose(self) -> None:
+        """Everything is forgotten; the next operation is a birth."""
+        self.model.lose()
+        self.subject.lose()
+
+    @invariant()
+    def knows_the_same(self) -> None:
+        """Not only the replies: the whole state is the same."""
+        known = self.state()
+        if known is not None:
+            assert known == state_of(self.model.book)
+
+    def _plain(self, lease: str, wanted: tuple[tuple[str, int, int], ...], lease_ms: int) -> Take:
+        return Take(lease, lease, 1, first_score(1), (wanted,), lease_ms, waits=False)
+
+    def _both(self, *operations: Operation) -> None:
+        expected = self.model.decide(operations, self.now_ms)
+        told = self.subject.decide(operations, self.now_ms)
+        assert [_typed(one) for one in told] == [_typed(one) for one in expected]
+        for operation, reply in zip(operations, told, strict=True):
+            if isinstance(operation, Take):
+                if isinstance(reply, Denied):
+                    self.places[operation.ticket] = (operation, reply)
+                elif isinstance(reply, Granted):
+                    self.places.pop(operation.ticket, None)
+
+
+def _typed(reply: Reply) -> tuple[str, Reply]:
+    return type(reply).__name__, reply

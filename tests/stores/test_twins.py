@@ -1,0 +1,54 @@
+"""P13: the kernel in Lua and the kernel in Python, told the same, answer the same and know the same."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from valkey_book import ScriptDecider, book_of
+
+from swarmgate.testing.decider import state_of
+from swarmgate.testing.kit import StoreChecks
+from swarmgate.testing.twins import WORLD, Twins
+
+SHARED = {name: limits.line for name, limits in WORLD.items() if limits.line}
+
+
+def run_twins(client, examples):
+    class Machine(Twins):
+        def __init__(self):
+            super().__init__()
+            self.subject = ScriptDecider(client, SHARED)
+
+        def state(self):
+            return state_of(book_of(client, "twins"))
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_lua_and_python_decide_and_know_the_same(server):
+    run_twins(server.client, 30)
+
+
+def test_and_so_they_do_in_a_cluster(cluster):
+    run_twins(cluster.client, 10)
+
+
+@pytest.mark.seeds
+def test_for_long(server):
+    run_twins(server.client, 3_000)
+
+
+class TestScript(StoreChecks):
+    @pytest.fixture(autouse=True)
+    def with_server(self, server):
+        self.client = server.client
+
+    def make(self):
+        return ScriptDecider(self.client, {}, "kit")
