@@ -5,7 +5,9 @@ Here live positive tests whose truth means that no row of refusals.py applies (a
 that is not plain is no worse for it, it is only looked at row by row. Twenty calls of 0.1 us per head are saved so.
 """
 
-from swarmgate.http1.refusals import AUTHORITY, CL, CONTROL_BYTES, MAX_HEADERS, METHODS, TARGET, TE, TOKEN_BYTES, Lines
+from swarmgate.http1.refusals import AUTHORITY, CL, CONTROL_BYTES, MAX_HEADERS, METHODS, TE, TOKEN_BYTES, Lines
+
+_NO_TEXT = CONTROL_BYTES + b"\r\n"
 
 
 def is_plain_request(head: Lines) -> bool:
@@ -17,7 +19,7 @@ def is_plain_request(head: Lines) -> bool:
         and head.method != b"CONNECT"
         and target.startswith(b"/")
         and b"#" not in target
-        and TARGET.fullmatch(target) is not None
+        and target.isascii()
         and host is not None
         and AUTHORITY.fullmatch(host) is not None
         and b"expect" not in head.fields
@@ -31,9 +33,7 @@ def is_plain_response(head: Lines) -> bool:
     return (
         head.well_cut
         and head.version == b"HTTP/1.1"
-        and raw.count(b"\n") == lines
-        and raw.count(b"\r") == lines
-        and len(raw.translate(None, CONTROL_BYTES)) == len(raw)
+        and len(raw.translate(None, _NO_TEXT)) == len(raw) - 2 * lines  # nothing but the CR LF that were cut at
         and lines <= MAX_HEADERS + 2
         and b"" not in fields
         and b"" not in fields.values()  # an empty value may have been a line without a colon
