@@ -18,7 +18,7 @@ LONGEST_ORIGIN_FORM = 8_000  # octets that every recipient should take (RFC 9110
 LONGEST_URL = LONGEST_ORIGIN_FORM + 2_048  # and any spelling of the rest
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
-# urlsplit removes TAB, CR and LF and other parsers keep them; backslash is a slash to some (research: 7.1)
+# urlsplit removes TAB, CR and LF and other parsers keep them; backslash is a slash to some
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]|%00")
 _URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.ASCII)
 _USERINFO = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:%-]*")

@@ -1,10 +1,10 @@
 """
-How many targets may have budgets of their own: a hostile or careless agent can name a million hosts (RB-24).
+How many targets may have budgets of their own: a hostile or careless agent can name a million hosts (design 2: P14).
 
 Two caps. A group (registrable domain) that has filled its share sends its further hosts to one target of the group, so
 random subdomains of one domain use up that domain only. A full table sends all further targets to `OTHER`. Neither is
-unlimited: both are targets with budgets. Nobody is evicted while a budget of his still counts; the owner of the budgets
-calls `forget_target` when they are idle, for a fresh budget and an idle one are the same.
+unlimited: both are targets with budgets. No target is evicted while a budget of its own still counts; the owner of the
+budgets calls `forget_target` when they are idle, for a fresh budget and an idle one are the same.
 """
 
 from collections.abc import Iterable
