@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
 
 SIZE, IDLE_MS, MAX_WAITING = 3, 100, 5
+LONG_MS = 10**9
 
 
 def make() -> Pool[str, str]:
@@ -25,8 +26,8 @@ def test_idle_connections_are_reused_last_in_first_out():
         pool.ask(name, 0)
     for name in ("c1", "c2"):
         pool.opened(name, 0)
-    pool.give_back("c1", 10)
-    pool.give_back("c2", 11)
+    pool.give_back("c1", 10, LONG_MS)
+    pool.give_back("c2", 11, LONG_MS)
     assert pool.idle() == ["c1", "c2"]
     assert pool.ask("d", 12) == Todo([("d", "c2")], 0, [])
     assert (pool.uses, pool.dials) == (3, 2)
@@ -37,7 +38,7 @@ def test_a_freed_connection_goes_to_the_longest_waiting_call_and_the_dial_become
     pool.ask("a", 0)
     pool.opened("c1", 0)
     assert pool.ask("b", 1).dial == 1
-    assert pool.give_back("c1", 2) == Todo([("b", "c1")], 0, [])
+    assert pool.give_back("c1", 2, LONG_MS) == Todo([("b", "c1")], 0, [])
     assert pool.opened("c2", 3) == NOTHING
     assert pool.idle() == ["c2"]
 
@@ -46,7 +47,7 @@ def test_the_coldest_expire_and_never_serve():
     pool = make()
     pool.ask("a", 0)
     pool.opened("c1", 0)
-    pool.give_back("c1", 10)
+    pool.give_back("c1", 10, LONG_MS)
     assert pool.expire(10 + IDLE_MS - 1) == NOTHING
     assert pool.ask("b", 10 + IDLE_MS) == Todo([], 1, ["c1"])
 
@@ -73,9 +74,19 @@ def test_a_call_whose_connection_was_closed_goes_first():
     for name in ("a", "b", "c"):
         pool.ask(name, 0)
     pool.opened("c1", 0)
-    pool.lost("c1", 1)
-    pool.ask_first("a", 1)
+    assert pool.bounce("a", "c1", 1).dial == 1
     assert pool.opened("c2", 2).give == [("a", "c2")]
+
+
+def test_a_peer_that_keeps_connections_shorter_is_believed():
+    pool = make()
+    for name in ("a", "b"):
+        pool.ask(name, 0)
+    for name in ("c1", "c2"):
+        pool.opened(name, 0)
+    pool.give_back("c1", 0, LONG_MS)
+    pool.give_back("c2", 0, 10)
+    assert pool.ask("c", 10) == Todo([("c", "c1")], 0, ["c2"])
 
 
 def test_the_line_has_an_end():
@@ -146,12 +157,20 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         self.carry_out(todo)
 
     @precondition(lambda self: self.leased)
-    @rule(data=st.data())
-    def give_back(self, data):
+    @rule(data=st.data(), keep_ms=st.integers(0, 2 * IDLE_MS))
+    def give_back(self, data, keep_ms):
         connection = data.draw(st.sampled_from(sorted(self.leased)))
         del self.leased[connection]
-        self.idle[connection] = self.now_ms + IDLE_MS
-        self.carry_out(self.pool.give_back(connection, self.now_ms))
+        self.idle[connection] = self.now_ms + min(IDLE_MS, keep_ms)
+        self.carry_out(self.pool.give_back(connection, self.now_ms, keep_ms))
+
+    @precondition(lambda self: self.leased)
+    @rule(data=st.data())
+    def bounce(self, data):
+        connection = data.draw(st.sampled_from(sorted(self.leased)))
+        waiter = self.leased.pop(connection)
+        self.waiting.insert(0, waiter)
+        self.carry_out(self.pool.bounce(waiter, connection, self.now_ms))
 
     @precondition(lambda self: self.leased or self.idle)
     @rule(data=st.data())

@@ -175,6 +175,17 @@ def test_a_streamed_upload_that_was_sent_whole_leaves_the_connection_usable():
     assert far.events == [("pause",), ("resume",), ("head", 200), ("free",), ("end", b"hello")]
 
 
+@pytest.mark.parametrize(
+    ("hint", "keep_ms"),
+    [(b"timeout=5", 4000), (b"max=3, Timeout=5", 4000), (b"timeout=0", 0), (b"x", NEVER), (b"idletimeout=5", NEVER)],
+)
+def test_what_the_target_says_about_keeping_is_heard(hint, keep_ms):
+    far = begun()
+    assert far.end.keep_ms == NEVER
+    far.receive(SIZED.replace(b"\r\n\r\n", b"\r\nKeep-Alive: " + hint + b"\r\n\r\n"))
+    assert far.end.keep_ms == keep_ms
+
+
 def test_a_connection_may_go_back_unused():
     far = Far()
     far.end.release()

@@ -83,15 +83,18 @@ def test_idle_connections_expire_and_empty_pools_are_forgotten(loop_name):
 def test_a_connection_found_closed_is_replaced_before_anybody_uses_it():
     async def scenario():
         async with Target(lambda transport, request: transport.write(SIZED)) as target:
-            upstreams = make(PoolLimits())
-            origin, first, second = Origin("http", "127.0.0.1", target.port), Caller(), Caller()
+            upstreams = make(PoolLimits(size=1))
+            origin, first, second, third = Origin("http", "127.0.0.1", target.port), Caller(), Caller(), Caller()
             upstreams.connect(origin, first)
             await eventually(lambda: first.end)
             first.end.release()
             first.end._transport.close()  # seen by the transport, not yet told to the pool
             upstreams.connect(origin, second)
+            upstreams.connect(origin, third)
             await eventually(lambda: second.end)
             assert second.end is not first.end
+            second.end.release()
+            await eventually(lambda: third.end)
             upstreams.close()
 
     run("asyncio", scenario)

@@ -42,7 +42,7 @@ class Pool(Generic[C, W]):
         self._size = size
         self._idle_ms = idle_ms
         self._max_waiting = max_waiting
-        self._idle: deque[tuple[C, int]] = deque()  # (connection, expires at), oldest first
+        self._idle: deque[tuple[C, int]] = deque()  # (connection, expires at), coldest first
         self._leased: set[C] = set()
         self._dialling = 0
         self._waiting: deque[W] = deque()
@@ -56,8 +56,9 @@ class Pool(Generic[C, W]):
         self._waiting.append(waiter)
         return self._assign(now_ms)
 
-    def ask_first(self, waiter: W, now_ms: int) -> Todo[C, W]:
-        """The same, before all others: for a call whose connection turned out to be closed."""
+    def bounce(self, waiter: W, connection: C, now_ms: int) -> Todo[C, W]:
+        """A connection just given turned out to be closed: it is forgotten, its call is first in line again."""
+        self._leased.discard(connection)
         self._waiting.appendleft(waiter)
         return self._assign(now_ms)
 
@@ -85,10 +86,10 @@ class Pool(Generic[C, W]):
         victim = self._waiting.popleft() if self._waiting else None
         return victim, self._assign(now_ms)
 
-    def give_back(self, connection: C, now_ms: int) -> Todo[C, W]:
-        """A call is done with its connection, which may serve another."""
+    def give_back(self, connection: C, now_ms: int, keep_ms: int) -> Todo[C, W]:
+        """A call is done with its connection, which may serve another; its peer keeps it `keep_ms` at most."""
         self._leased.discard(connection)
-        self._idle.append((connection, now_ms + self._idle_ms))
+        self._idle.append((connection, now_ms + min(self._idle_ms, keep_ms)))
         return self._assign(now_ms)
 
     def lost(self, connection: C, now_ms: int) -> Todo[C, W]:
@@ -116,7 +117,10 @@ class Pool(Generic[C, W]):
             close.append(self._idle.popleft()[0])
         give: list[tuple[W, C]] = []
         while self._waiting and self._idle:
-            connection, _ = self._idle.pop()
+            connection, expires_ms = self._idle.pop()
+            if expires_ms <= now_ms:
+                close.append(connection)
+                continue
             self._leased.add(connection)
             give.append((self._waiting.popleft(), connection))
         self.uses += len(give)

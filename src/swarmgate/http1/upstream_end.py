@@ -6,6 +6,8 @@ doubt (leftover bytes, a close announced, a request not sent to its end) closes 
 was meant for this one.
 """
 
+import re
+
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import BadBody
@@ -14,6 +16,7 @@ from swarmgate.http1.response_reader import BrokenResponse, ResponseReader
 from swarmgate.http1.sweep import NEVER, Sweep
 
 READ_MS = 30_000
+_TIMEOUT = re.compile(rb"(?i)\btimeout=([0-9]{1,6})")
 
 
 class UpstreamEnd(Connection):
@@ -88,6 +91,13 @@ class UpstreamEnd(Connection):
     def reusable(self) -> bool:
         """Whether another exchange may follow the last one."""
         return self._response.ended_cleanly and self._request_sent and not self._transport.is_closing()
+
+    @property
+    def keep_ms(self) -> int:
+        """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
+        head = self._response.head
+        hint = _TIMEOUT.search(head.fields.get(b"keep-alive", b"")) if head is not None else None
+        return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000
 
     def _limit(self) -> int:
         return self._sweep.now_ms + self._read_ms

@@ -70,7 +70,7 @@ class HostConnections:
 
     def on_free(self, end: UpstreamEnd) -> None:
         """A connection may serve another exchange."""
-        self._do(self.pool.give_back(end, self._sweep.now_ms))
+        self._do(self.pool.give_back(end, self._sweep.now_ms, end.keep_ms))
 
     def on_closed(self, end: UpstreamEnd) -> None:
         """A connection is gone."""
@@ -87,8 +87,7 @@ class HostConnections:
             self._shared.locate(self._origin, self._located)
         for waiter, end in todo.give:
             if end.is_closing:  # its end was seen after it had become idle
-                self.pool.lost(end, self._sweep.now_ms)
-                self._do(self.pool.ask_first(waiter, self._sweep.now_ms))
+                self._do(self.pool.bounce(waiter, end, self._sweep.now_ms))
             else:
                 waiter.on_connection(end)
 
