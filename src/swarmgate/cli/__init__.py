@@ -2,6 +2,7 @@
 
 import typer
 
+from swarmgate.cli import sim as simulator
 from swarmgate.cli.up import EXAMPLE, up
 
 app = typer.Typer(
@@ -11,6 +12,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EXAMPLE)(up)
+app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 
 
 @app.callback()

@@ -24,8 +24,9 @@ class Take(NamedTuple):
     One admission: alternatives in order of preference, each all or nothing.
 
     `rank` is the class (0 = P0), `score` the place in line (`first_score(rank)` before it has one), `standing` the
-    lines where the ticket stands. With `waits` a denial keeps a place until `expires_after_ms` behind its due time; with
-    `defers` the caller is sent away until `not_before_ms` and cannot start earlier.
+    lines where the ticket stands. With `waits` a denied caller stands in line and asks again when it is due, at the
+    latest `expires_after_ms` behind it; without, it is sent away: it leaves every line, and its `score` is its place
+    when it comes back.
     """
 
     ticket: str
@@ -36,7 +37,6 @@ class Take(NamedTuple):
     lease_ms: int
     standing: tuple[str, ...] = ()
     waits: bool = True
-    defers: bool = False
     expires_after_ms: int = 5_000
 
 
@@ -79,6 +79,7 @@ class BudgetCell:
         "name",
         "order",
         "pending",
+        "promised_ms",
         "scale",
         "slices",
     )
@@ -89,6 +90,7 @@ class BudgetCell:
         self.order = line.order  # the same list, one look-up nearer
         self.level = 0
         self.pending = 0
+        self.promised_ms = 0  # when the last caller that was sent away was told to come back
         self.leases: dict[str, Lease] = {}
         self.slices: dict[int, int] | None = {} if limits.kind is BudgetKind.COUNTER else None
         self.at_ms = at_ms

@@ -10,11 +10,14 @@ from typing import NamedTuple
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
 from swarmgate.core.limits import EXACT, BudgetKind
-from swarmgate.core.line import CLASS_STEP, Need, drained_ms, earliest, holds_back, join
+from swarmgate.core.line import CLASS_STEP, Need, drained_ms, earliest, holds_back, join, leave
 from swarmgate.core.passage import touch
 
 ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
 ASK_AGAIN_AT_MOST_MS = 5_000  # ... or this often when many stand before it
+SENT_AWAY_AT_MOST_MS = (
+    20_000  # callers who were sent away come back spread over so long, unless the budget needs longer
+)
 
 
 class _Case(NamedTuple):
@@ -35,13 +38,17 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     score = request.score
     lines = request.standing
     position, depth = _place(book, case, score)
-    not_before_ms = max(case.ready_ms, case.turn_ms)
-    due_ms = not_before_ms if request.defers else _due(case, position, now_ms)
-    if request.waits and case.kind is not BlockKind.NEVER:
+    not_before_ms = due_ms = max(case.ready_ms, min(case.turn_ms, now_ms + SENT_AWAY_AT_MOST_MS))
+    if case.kind is not BlockKind.NEVER:
         if score == first_score(request.rank):
             book.sequence = max(book.sequence + 1, now_ms * 1_000)
             score = request.rank * CLASS_STEP + book.sequence
-        lines = _stand(book, request, case, score, due_ms)
+        if request.waits:
+            due_ms = _due(case, position, now_ms)
+            lines = _stand(book, request, case, score, due_ms)
+        else:
+            not_before_ms = due_ms = _send_away(book, request, case, not_before_ms)
+            lines = ()
     return Denied(
         now_ms,
         case.kind,
@@ -139,7 +146,7 @@ def _due(case: _Case, position: int, now_ms: int) -> int:
 
 
 def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:
-    waits_for_event = case.kind is BlockKind.EVENT and not request.defers
+    waits_for_event = case.kind is BlockKind.EVENT
     lines = dict.fromkeys(request.standing)
     demands = {name: (cost, reserve) for name, cost, reserve in request.alternatives[case.chosen]}
     for blocker in case.blockers:
@@ -150,11 +157,28 @@ def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> t
         lines[cell.line.name] = None
     for name in lines:
         entry = join(book.line(name), request.ticket, score)
-        entry.ready_ms = due_ms if request.defers else case.ready_ms
+        entry.ready_ms = case.ready_ms
         entry.due_ms = due_ms
         entry.expires_ms = due_ms + request.expires_after_ms
         entry.event = waits_for_event
     return tuple(lines)
+
+
+def _send_away(book: Book, request: Take, case: _Case, from_ms: int) -> int:
+    """
+    When the caller should come back: not with everybody else, but one call after the last who was sent away.
+
+    Who is sent away may never return, so it stands in no line; its place is the score it carries.
+    """
+    for name in request.standing:
+        leave(book.line(name), request.ticket)
+    cell = book.cells[max(case.blockers, key=lambda blocker: blocker.at_ms).budget]
+    need = next(cost + reserve for name, cost, reserve in request.alternatives[case.chosen] if name == cell.name)
+    gap_ms = drained_ms(cell, need * cell.scale) if cell.drain else ASK_AGAIN_MS
+    if from_ms < cell.promised_ms <= from_ms + SENT_AWAY_AT_MOST_MS:
+        from_ms = cell.promised_ms
+    cell.promised_ms = from_ms + gap_ms
+    return from_ms
 
 
 def _place(book: Book, case: _Case, score: int) -> tuple[int, int]:

@@ -65,7 +65,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
                 tuple([route.demands(call.prompt, call.reserve) for route in call.offered]),
                 LEASE_MS,
                 call.standing,
-                defers=now_ms >= call.wait_until_ms,
+                waits=now_ms < call.wait_until_ms,
             )
         ),
     )

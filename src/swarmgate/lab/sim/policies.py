@@ -124,6 +124,11 @@ class TargetPolicy:
                 fixed.append((budget.name, 1, 0))
         return Route(key, tuple(fixed), tuple(metered), tuple(first_byte), tuple(whole), fresh_ms)
 
+    def metered(self) -> tuple[str, ...]:
+        """The budgets that count tokens."""
+        tokens = [getattr(limit, "unit", "requests") == "tokens" for limit in self.settings.limits]
+        return tuple(budget.name for budget in self.budgets if tokens[budget.limit])
+
     def undelivered(self, gates: int) -> int:
         """How many requests one gate may have on their way."""
         most = min(budget.compiled.undelivered // self._cost(budget.limit) for budget in self.budgets)

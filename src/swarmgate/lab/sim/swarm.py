@@ -5,8 +5,7 @@ An agent repeats a deferred call at its `not_before` with its ticket, until its 
 whose gate was killed sees a reset: reads are repeated at the next gate, the effect of a write that had left is unknown.
 """
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
@@ -31,10 +30,9 @@ class Job:
         "agent",
         "call",
         "deferrals",
-        "denied_ms",
-        "earliest_ms",
         "end",
         "ended_ms",
+        "first_call",
         "first_ms",
         "repeats",
         "sent_ms",
@@ -47,19 +45,11 @@ class Job:
         self.call: Call | None = None
         self.end: str = ""
         self.ended_ms = 0
+        self.first_call = ""  # the id of its first submission
         self.first_ms = -1  # when its first attempt left
         self.sent_ms = -1  # when its last attempt left
-        self.denied_ms = -1
-        self.earliest_ms = -1
         self.deferrals = 0
         self.repeats = 0
-
-
-class Hooks(NamedTuple):
-    """Who else wants to know."""
-
-    submitted: Callable[[Job, Call], None]
-    finished: Callable[[Job], None]
 
 
 class Swarm:
@@ -70,7 +60,6 @@ class Swarm:
         "_charges",
         "_estimates",
         "_gates",
-        "_hooks",
         "_serial",
         "_time",
         "agents",
@@ -81,12 +70,11 @@ class Swarm:
     )
 
     def __init__(
-        self, time: VirtualTime, gates: list[SimGate], agents: list[Agent], charges: Mapping[str, str], hooks: Hooks
+        self, time: VirtualTime, gates: list[SimGate], agents: list[Agent], charges: Mapping[str, str]
     ) -> None:
         self._time = time
         self._gates = gates
         self._charges = charges
-        self._hooks = hooks
         self._by_call: dict[str, Job] = {}
         self._estimates: dict[tuple[str, str], OutputEstimate] = {}
         self._serial = 0
@@ -130,11 +118,11 @@ class Swarm:
         self._serial += 1
         call = self._call(gate, job, f"{job.wanted.call_id}#{self._serial}", now_ms)
         if ticket is not None:
-            call.ticket, call.score, call.standing = ticket.ticket, ticket.score, ticket.standing
+            call.ticket, call.score = ticket.ticket, ticket.score
         job.call = call
+        job.first_call = job.first_call or call.id
         call.client = number
         self._by_call[call.id] = job
-        self._hooks.submitted(job, call)
         gate.pump.arrive(call)
 
     def _call(self, gate: SimGate, job: Job, identity: str, now_ms: int) -> Call:
@@ -213,6 +201,5 @@ class Swarm:
         job.ended_ms = self._time.now_ms()
         job.call = None
         self.open_jobs -= 1
-        self._hooks.finished(job)
         if job.agent.closed:
             self._want_next(job.agent, number, job.ended_ms)

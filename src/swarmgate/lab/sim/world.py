@@ -7,15 +7,19 @@ ends and the faults are over, every call must come to its end and nothing may st
 
 from collections.abc import Callable
 from random import Random
+from time import perf_counter
 
+from swarmgate.core import kernel
 from swarmgate.core.commands import Answer, Note
+from swarmgate.core.passage import touch
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.lab import scenario as told
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.sim.gate import Setting, SimGate, Watcher
 from swarmgate.lab.sim.policies import NO_CALL, TargetPolicy
 from swarmgate.lab.sim.store import SimStore
-from swarmgate.lab.sim.swarm import Hooks, Job, Swarm
+from swarmgate.lab.sim.swarm import Swarm
 from swarmgate.lab.sim.target import Request, SimTarget
 from swarmgate.lab.sim.umpire import Umpire
 from swarmgate.lab.sim.virtual_time import VirtualTime
@@ -24,6 +28,7 @@ from swarmgate.lab.sim.wire import SimWire
 from swarmgate.lab.workload import agents
 
 DRAIN_MS = 400_000  # longer than any caller's deadline and the lease after it
+LEASES_END_MS = 200_000
 STORE_FAULTS = frozenset({"store_lag", "store_frozen", "store_down", "store_flush", "clock_step"})
 
 
@@ -65,8 +70,14 @@ class World:
                 self._request,
             )
             self.gates.append(SimGate(f"gate-{number + 1}", setting, wire))
+        self.sent_to_empty_key = 0
+        self.stops: list[tuple[int, int]] = []
+        self.wall_s = 0.0
+        self._empty_until_ms: dict[tuple[str, int], int] = {}
+        self._last_sent_ms = 0
+        self._waited = False
         charges = {target.name: target.charge for target in scenario.targets}
-        self.swarm = Swarm(self.time, self.gates, swarm, charges, Hooks(self._submitted, self._finished))
+        self.swarm = Swarm(self.time, self.gates, swarm, charges)
         for fault in faults:
             self._strike(fault)
 
@@ -105,12 +116,6 @@ class World:
         self.swarm.gate_died(calls)
         self.time.at(fault.ends_ms, gate.start)
 
-    def _submitted(self, _job: Job, _call: Call) -> None:
-        """Nobody needs to know yet."""
-
-    def _finished(self, _job: Job) -> None:
-        """Nobody needs to know yet."""
-
     def _request(self, call: Call) -> Request:
         return self.swarm.request(call)
 
@@ -119,22 +124,69 @@ class World:
 
     def _sent(self, call: Call) -> None:
         job = self.swarm.job(call)
-        job.sent_ms = self.time.now_ms()
+        now_ms = job.sent_ms = self.time.now_ms()
         if job.first_ms < 0:
-            job.first_ms = job.sent_ms
+            job.first_ms = now_ms
         self.umpire.sent(call)
+        self.sent_to_empty_key += now_ms < self._empty_until_ms.get(self._scope(call), 0)
+        if self._waited:
+            self.stops.append((now_ms, now_ms - self._last_sent_ms))
+        self._last_sent_ms = now_ms
+        self._waited = any(len(gate.pump.room) for gate in self.gates)
 
     def _noted(self, call: Call, note: Note) -> None:
-        """Nobody needs to know yet."""
+        if note.reason is Reason.TARGET_RATE and note.outcome is not None:
+            self._empty_until_ms[self._scope(call)] = self.time.now_ms() + (note.outcome.hint_ms or 0)
+
+    def _scope(self, call: Call) -> tuple[str, int]:
+        target = self.scenario.target(call.rungs[call.rung].target)
+        assert call.route is not None
+        return target.name, target.scope_of(int(call.route.key.removeprefix("key-")) - 1)
 
     def run(self, progress: Callable[[float], None] = lambda _share: None) -> None:
         """Let the scenario happen, then let everything come to its end."""
+        began_s = perf_counter()
         self.swarm.start()
         duration_ms = self.scenario.duration_s * 1_000
         for part in range(1, 101):
             self.time.run(duration_ms * part // 100)
             progress(part / 100)
+        self.wall_s = perf_counter() - began_s
         self.swarm.closing = True
         end_ms = max([duration_ms, *(fault.ends_ms for fault in self.weather.plan)])
         self.time.run(end_ms + DRAIN_MS, idle=lambda: not self.swarm.open_jobs)
-        self.time.run(self.time.now_ms() + 61_000)  # the last leases of dead processes end
+        self.time.run(self.time.now_ms() + LEASES_END_MS)  # those of dead processes, and the holds after them
+
+    def writes_twice(self) -> int:
+        """Writes that arrived at a target more than once although no repeat was allowed."""
+        writes = {job.wanted.call_id for job in self.swarm.jobs if job.wanted.effect == "write"}
+        served: dict[str, int] = {}
+        for target in self.targets.values():
+            for witness in target.witnesses:
+                for row in witness.arrivals:
+                    name = row.call_id.partition("#")[0]
+                    if row.ok and name in writes:
+                        served[name] = served.get(name, 0) + 1
+        return sum(times > 1 for times in served.values())
+
+    def left_behind(self) -> list[str]:
+        """What outlived its call: open calls, waiting calls, reservations, places on the way (design 2: P9)."""
+        found = []
+        for gate in self.gates:
+            if gate.pump.open or len(gate.pump.room):
+                found.append(f"P9: {gate.name} keeps {len(gate.pump.open)} calls open, {len(gate.pump.room)} waiting")
+            places = sum(len(one.holders) for one in gate.wire.undelivered.values())
+            if places:
+                found.append(f"P9: {gate.name} keeps {places} places on the way")
+        book = self.shared.book if self.shared is not None else None
+        for gate in self.gates:
+            book = gate.memory.book if gate.memory is not None else book
+        if book is not None:
+            for name, cell in book.cells.items():
+                touch(cell, max(cell.at_ms, kernel.advance(book, self._store_ms())))
+                if cell.pending:
+                    found.append(f"P9: {cell.pending} units stay reserved in {name}")
+        return found
+
+    def _store_ms(self) -> int:
+        return self.shared.now_ms() if self.shared is not None else self.time.now_ms()

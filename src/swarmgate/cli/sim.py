@@ -1,0 +1,100 @@
+"""`swarmgate sim`: one scenario on virtual time, its figures beside two baselines."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from swarmgate.cli.exits import Exit
+from swarmgate.lab.scenario import Scenario
+from swarmgate.lab.scenario_file import load, load_shipped, shipped
+from swarmgate.lab.sim import arms, result
+from swarmgate.lab.sim.verdicts import evaluate
+from swarmgate.lab.sim.world import World
+from swarmgate.problems import FileError
+
+EXAMPLE = "Example: swarmgate sim p2-flood --seed 7 --json"
+QUIET_SHARE = 0.5  # a shorter run is measured from its middle on
+
+
+def sim(
+    scenario: Annotated[str, typer.Argument(help="A shipped scenario's name, or a TOML file.", metavar="NAME|FILE")],
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same run.")] = None,
+    agents: Annotated[int | None, typer.Option(min=1, help="Scale the swarm to so many agents.")] = None,
+    seconds: Annotated[int | None, typer.Option(min=2, help="Virtual seconds instead of the scenario's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Run a scenario in the simulator: the real core against targets that count for themselves."""
+    try:
+        told = _read(scenario)
+    except FileError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(Exit.USAGE) from None
+    told = resized(told, agents, seconds)
+    talk = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=talk,
+        disable=as_json,
+        transient=True,
+    ) as progress:
+        ran = run(told, told.seed if seed is None else seed, progress)
+    if as_json:
+        print(json.dumps(ran.as_json(), indent=2))
+    else:
+        console = Console()
+        console.print(told.story, style="italic")
+        console.print(ran.as_text())
+    if not ran.good:
+        raise typer.Exit(Exit.FAILED)
+
+
+def run(scenario: Scenario, seed: int, progress: Progress) -> result.Result:
+    """Run a scenario, the twins that its checks need, and the baselines."""
+
+    def world_of(told: Scenario, label: str) -> World:
+        world = World(told, seed)
+        task = progress.add_task(label, total=1.0)
+        world.run(lambda share: progress.update(task, completed=share))
+        return world
+
+    world = world_of(scenario, f"{scenario.name}: {scenario.agents:,} agents, {scenario.duration_s:,} virtual s")
+    verdicts = evaluate(world, lambda told: world_of(told, "its twin, to compare with"))
+    task = progress.add_task("direct agents", total=2)
+    without = [arms.direct(scenario, seed)]
+    progress.update(task, advance=1, description="one global budget")
+    without.append(arms.one_budget(scenario, seed))
+    progress.update(task, advance=1)
+    return result.make(world, verdicts, without)
+
+
+def resized(scenario: Scenario, agents: int | None, seconds: int | None) -> Scenario:
+    """The scenario with another number of agents or another length; loads keep their proportions."""
+    if seconds is not None:
+        warmup_s = min(scenario.warmup_s, int(seconds * QUIET_SHARE))
+        scenario = scenario.model_copy(update={"duration_s": seconds, "warmup_s": warmup_s})
+    if agents is not None:
+        share = agents / scenario.agents
+        loads = tuple(load.model_copy(update={"agents": max(1, round(load.agents * share))}) for load in scenario.loads)
+        scenario = scenario.model_copy(update={"loads": loads})
+    return scenario
+
+
+def _read(name: str) -> Scenario:
+    if name in shipped():
+        return load_shipped(name)
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        try:
+            return load(path)
+        except OSError as error:
+            print(f"{name}: cannot be read: {error.strerror}", file=sys.stderr)
+            raise typer.Exit(Exit.USAGE) from None
+    print(f"{name!r} is no scenario; there are {', '.join(shipped())}, or name a TOML file", file=sys.stderr)
+    raise typer.Exit(Exit.USAGE)
