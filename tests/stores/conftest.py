@@ -41,7 +41,11 @@ class Server:
     def start(self):
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([binary(), *self.options], stdout=log, stderr=log)
-        wait_for(self.answers)
+        try:
+            wait_for(self.answers)
+        except AssertionError:
+            self.kill()
+            raise AssertionError((self.folder / "log").read_text()) from None
 
     def answers(self):
         with contextlib.suppress(redis.RedisError):
@@ -103,7 +107,7 @@ def own_server(tmp_path):
 def cluster(tmp_path_factory):
     """A cluster of one node that has every slot."""
     folder = tmp_path_factory.mktemp("c")
-    with running(folder, "--cluster-enabled", "yes", tcp=True) as one:
+    with running(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), tcp=True) as one:
         one.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         wait_for(lambda: b"cluster_state:ok" in one.client.execute_command("CLUSTER", "INFO"))
         yield one

@@ -40,6 +40,7 @@ def _cell(book, name, told, leases):
     limits = wire.limits_from(told["limits"])
     cell = BudgetCell(name, limits, book.line(limits.line or name), int(told["at_ms"]))
     cell.level, cell.pending, cell.due_ms = int(told["level"]), int(told["pending"]), int(told["due_ms"])
+    cell.promised_ms = int(told["promised_ms"])
     for lease, expires_ms in leases:
         amount = int(told.pop("=" + lease.decode()))
         held = cell.leases[lease.decode()] = Lease(abs(amount), int(expires_ms))

@@ -56,7 +56,7 @@ def state_of(book: Book | None) -> dict[str, Any]:
 def _budget(cell: BudgetCell) -> dict[str, Any]:
     return {
         "limits": cell.limits,
-        "state": (cell.level, cell.pending, cell.at_ms, cell.due_ms),
+        "state": (cell.level, cell.pending, cell.at_ms, cell.due_ms, cell.promised_ms),
         "leases": {key: (held.amount, held.expires_ms, held.firm) for key, held in cell.leases.items()},
         "slices": cell.slices,
     }

@@ -6,6 +6,7 @@ check. Needs hypothesis. A store that passes keeps the bounds; one that also pas
 """
 
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -167,7 +168,9 @@ class StoreChecks:
         request = ask("me", ("a", first, 0), ("c", 0, second), ("s", 0, 1))
         answer = desk.tell(request, now_ms)
         if isinstance(answer, Denied):
-            assert desk.tell(request, now_ms) == answer
+            again = desk.tell(request, now_ms)
+            assert isinstance(again, Denied)
+            assert again.blockers == answer.blockers
             named = {blocker.budget for blocker in answer.blockers}
             for demand in request.alternatives[0]:
                 alone = desk.tell(ask("alone", demand), now_ms)
@@ -189,10 +192,10 @@ class StoreChecks:
             assert desk.grants(request, answer.certain_ms)
 
     @checked
-    @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=2, max_size=12), st.randoms())
-    def test_the_best_of_a_line_goes_first(self, callers: list[tuple[int, int]], shuffled: Any) -> None:
+    @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=2, max_size=12), st.integers(0, 99))
+    def test_the_best_of_a_line_goes_first(self, callers: list[tuple[int, int]], seed: int) -> None:
         """P5: classes in order, first come first served inside one, whoever asks first."""
-        desk, now_ms = Desk(self.make(), a=BUCKET), LATER_MS
+        desk, now_ms, shuffled = Desk(self.make(), a=BUCKET), LATER_MS, Random(seed)  # noqa: S311  a seeded order
         desk.tell(ask("fill", ("a", BURST, 0)), now_ms)
         waiting: dict[str, Take] = {}
         for number, (rank, wait_ms) in enumerate(callers):

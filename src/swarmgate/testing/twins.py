@@ -91,15 +91,14 @@ others = st.one_of(
     names.flatmap(lambda name: st.builds(Revise, st.just(name), st.integers(0, 4), limits_of(name))),
 )
 takes = st.builds(
-    lambda ticket, lease, rank, options, lease_ms, waits, defers: Take(
-        ticket, lease, rank, first_score(rank), options, lease_ms, waits=waits, defers=defers
+    lambda ticket, lease, rank, options, lease_ms, waits: Take(
+        ticket, lease, rank, first_score(rank), options, lease_ms, waits=waits
     ),
     tickets,
     leases,
     st.integers(0, 2),
     alternatives,
     waits_ms,
-    st.booleans(),
     st.booleans(),
 )
 

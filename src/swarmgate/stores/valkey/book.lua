@@ -9,7 +9,7 @@ ARGV[1] msgpack [now_ms or -1 = this server's TIME, run id of this server proces
 Answer  msgpack [now_ms, birth_ms, clock_steps, answers]; an answer is [verb, ...], in the order of the operations.
 
 meta     hash    run birth_ms now_ms offset_ms clock_steps sequence; without TTL: its absence means that all was lost.
-budget   hash    limits (JSON, as LIMITS in wire.py) level pending firm at_ms due_ms keep_ms slices ("index units ...");
+budget   hash    limits (JSON, as LIMITS in wire.py) level pending firm at_ms due_ms promised_ms keep_ms slices ("index units ...");
                  "=<lease>" -> amount, negative if the hold is firm (`firm` of them are).
 leases   zset    lease -> expires_ms
 order    zset    ticket -> score
@@ -74,18 +74,19 @@ end
 local function new_cell(index, text)
   return {
     index = index, key = KEYS[2 * index], leases = KEYS[2 * index + 1], line = line_at(line_of[index]),
-    limits = limits_of(text), level = 0, pending = 0, firm = 0, at_ms = book.now_ms, due_ms = EXACT, keep_ms = 0,
-    until_ms = 0,
+    limits = limits_of(text), level = 0, pending = 0, firm = 0, at_ms = book.now_ms, due_ms = EXACT,
+    promised_ms = 0, keep_ms = 0, until_ms = 0,
   }
 end
 
 local function read_cell(index)
-  local limits, level, pending, firm, at_ms, due_ms, keep_ms, slices = unpack(call('HMGET', KEYS[2 * index], 'limits',
-    'level', 'pending', 'firm', 'at_ms', 'due_ms', 'keep_ms', 'slices'))
+  local limits, level, pending, firm, at_ms, due_ms, promised_ms, keep_ms, slices = unpack(call('HMGET',
+    KEYS[2 * index], 'limits', 'level', 'pending', 'firm', 'at_ms', 'due_ms', 'promised_ms', 'keep_ms', 'slices'))
   if not limits then return false end
   local cell = new_cell(index, limits)
   cell.level, cell.pending, cell.firm = tonumber(level), tonumber(pending), tonumber(firm)
-  cell.at_ms, cell.due_ms, cell.keep_ms = tonumber(at_ms), tonumber(due_ms), tonumber(keep_ms)
+  cell.at_ms, cell.due_ms = tonumber(at_ms), tonumber(due_ms)
+  cell.promised_ms, cell.keep_ms = tonumber(promised_ms), tonumber(keep_ms)
   if slices then
     cell.slices = {}
     for slice, units in string.gmatch(slices, '(%-?%d+) (%d+)') do cell.slices[tonumber(slice)] = tonumber(units) end
@@ -95,7 +96,7 @@ end
 
 -- The instant from which the budget is as good as new, if nothing but what is known now happens to it.
 local function idle_ms(cell)
-  local limits, last_ms = cell.limits, max(book.now_ms, cell.until_ms)
+  local limits, last_ms = cell.limits, max(book.now_ms, cell.until_ms, cell.promised_ms)
   if limits.kind == LEASES then return max(last_ms, book.birth_ms + limits.lease_ms) end
   if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, last_ms)) end
   if limits.drain == 0 then return EXACT end
@@ -119,7 +120,7 @@ end
 
 local function write_cell(cell)
   call('HSET', cell.key, 'level', cell.level, 'pending', cell.pending, 'firm', cell.firm, 'at_ms', cell.at_ms, 'due_ms',
-    cell.due_ms)
+    cell.due_ms, 'promised_ms', cell.promised_ms)
   if cell.slices then
     local text = {}
     for slice, units in pairs(cell.slices) do text[#text + 1] = string.format('%.0f %.0f', slice, units) end

@@ -1,6 +1,6 @@
 -- Why not now, and when (the twin of core/denial.py).
 local TIME, LINE, EVENT, NEVER = 0, 1, 2, 3
-local ASK_AGAIN_MS, ASK_AGAIN_AT_MOST_MS = 250, 5000
+local ASK_AGAIN_MS, ASK_AGAIN_AT_MOST_MS, SENT_AWAY_AT_MOST_MS = 250, 5000, 20000
 local cell_of -- kernel.lua
 
 local function possible(cell, rank, need, now_ms)
@@ -101,11 +101,24 @@ local function stand(request, case, score, due_ms)
   end
   for _, index in ipairs(standing) do
     local entry = join(line_at(index), request.ticket, score)
-    entry.ready_ms, entry.due_ms = request.defers and due_ms or case.ready_ms, due_ms
-    entry.event = case.kind == EVENT and not request.defers
+    entry.ready_ms, entry.due_ms, entry.event = case.ready_ms, due_ms, case.kind == EVENT
     entry.expires_ms = due_ms + request.expires_after_ms
   end
   return standing
+end
+
+-- When the caller should come back: one call after the last who was sent away, and standing in no line.
+local function send_away(request, case, from_ms)
+  for _, index in ipairs(request.standing) do leave(line_at(index), request.ticket) end
+  local last, last_ms
+  for number, told in ipairs(case.blockers) do
+    if not last or told[3] > last_ms then last, last_ms = case.blocked[number], told[3] end
+  end
+  local cell, need = last.cell, last.cost + last.reserve
+  local gap_ms = cell.limits.drain > 0 and drained_ms(cell, need * cell.limits.scale) or ASK_AGAIN_MS
+  if from_ms < cell.promised_ms and cell.promised_ms <= from_ms + SENT_AWAY_AT_MOST_MS then from_ms = cell.promised_ms end
+  cell.promised_ms = from_ms + gap_ms
+  return from_ms
 end
 
 -- How many stand before the caller, and how many at all, in the fullest line that blocks it.
@@ -126,14 +139,20 @@ local function deny(request, now_ms)
   end
   local score, lines = request.score, request.standing
   local place, depth = place_of(case, score)
-  local not_before_ms = max(case.ready_ms, case.turn_ms)
-  local due_ms = request.defers and not_before_ms or due(case, place, now_ms)
-  if request.waits and case.kind ~= NEVER then
+  local not_before_ms = max(case.ready_ms, min(case.turn_ms, now_ms + SENT_AWAY_AT_MOST_MS))
+  local due_ms = not_before_ms
+  if case.kind ~= NEVER then
     if score == request.rank * CLASS_STEP + CLASS_STEP - 1 then
       book.sequence = max(book.sequence + 1, now_ms * 1000)
       score = request.rank * CLASS_STEP + book.sequence
     end
-    lines = stand(request, case, score, due_ms)
+    if request.waits then
+      due_ms = due(case, place, now_ms)
+      lines = stand(request, case, score, due_ms)
+    else
+      not_before_ms = send_away(request, case, not_before_ms)
+      due_ms, lines = not_before_ms, {}
+    end
   end
   return { 'denied', case.kind, not_before_ms, case.certain_ms, due_ms, case.chosen - 1, case.blockers, score, lines,
     place, depth }

@@ -87,10 +87,10 @@ local function fits(request, demands, now_ms)
   return true
 end
 
-function operate.take(ticket, lease, rank, score, alternatives, lease_ms, standing, waits, defers, expires_after_ms)
+function operate.take(ticket, lease, rank, score, alternatives, lease_ms, standing, waits, expires_after_ms)
   local request = {
     ticket = ticket, lease = lease, rank = rank, score = score, alternatives = alternatives, lease_ms = lease_ms,
-    standing = standing, waits = waits, defers = defers, expires_after_ms = expires_after_ms,
+    standing = standing, waits = waits, expires_after_ms = expires_after_ms,
   }
   for chosen, demands in ipairs(alternatives) do
     if fits(request, demands, book.now_ms) then return commit(request, chosen, book.now_ms) end

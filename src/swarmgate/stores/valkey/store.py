@@ -24,7 +24,7 @@ from swarmgate.stores.valkey.replies import Answered, BadAnswer, Elsewhere, deco
 from swarmgate.stores.valkey.trouble import StoreTrouble, Trouble
 from swarmgate.stores.valkey.wire import meta_key
 
-ANSWER_S = 0.09  # of the 100 ms that a take may last; the rest is the loop's
+ANSWER_S = 0.08  # of the 100 ms that a take may last; the rest is the loop's
 CONNECT_S = 0.5
 IDLE_S = 1.0  # a connection that says nothing is asked whether it lives
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0

@@ -36,8 +36,10 @@ class BadOperation(ValueError):
 
 
 def meta_key(deployment: str) -> str:
-    """The deployment's hash tag, which is also the key of its meta record."""
-    return "{sg:" + deployment + "}"
+    """The deployment's hash tag, which is also the key of its meta record. Errors: `BadOperation`."""
+    if "{" in deployment or "}" in deployment:
+        raise BadOperation("deployment", deployment, "braces would end the hash tag")
+    return "{sg:" + _text("deployment", deployment) + "}"
 
 
 class Batch:
@@ -118,7 +120,6 @@ def _take(batch: Batch, it: Take) -> tuple[Any, ...]:
         _whole("lease_ms", it.lease_ms),
         [batch.line(name) for name in it.standing],
         it.waits,
-        it.defers,
         _whole("expires_after_ms", it.expires_after_ms),
     )
 

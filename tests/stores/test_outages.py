@@ -1,0 +1,223 @@
+"""P10 with real servers: killed, frozen, flushed, full, busy, of the wrong kind; gates that die."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from gates import BUCKET, ask, asked, opened, until
+
+from conftest import wait_for
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.events import StoreLost
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.stores.valkey.trouble import Trouble
+from swarmgate.testing.kit import most_in_any_window
+
+COUNTER = Limits(BudgetKind.COUNTER, burst=100_000, window_ms=86_400_000, slices=24)
+GATES = Path(__file__).with_name("gates.py")
+
+
+async def flood(store, until_told, heard):
+    """Take one unit again and again; every event is heard."""
+    number = 0
+    while not until_told.is_set():
+        number += 1
+        event = await asked(store, ask(f"{id(heard)}.{number}", ("a", 1, 0)))
+        heard.append(event)
+        if not isinstance(event, Granted):
+            await asyncio.sleep(0.001)
+
+
+def kept_its_bound(events, losses=0):
+    used = [(event.now_ms, 1) for event in events if isinstance(event, Granted)]
+    return most_in_any_window(used, BUCKET.burst * (1 + losses), BUCKET.quota, BUCKET.window_ms)
+
+
+def test_a_server_that_forgot_the_script_is_given_it_and_nobody_notices(own_server):
+    async def main():
+        async with opened(own_server.url, a=BUCKET) as store:
+            stop, heard = asyncio.Event(), []
+            flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
+            for _ in range(20):
+                own_server.client.script_flush()
+                await asyncio.sleep(0.01)
+            stop.set()
+            await flooding
+            assert {type(event) for event in heard} <= {Granted, Denied}
+            assert kept_its_bound(heard)
+
+    asyncio.run(main())
+
+
+def test_a_flush_under_load_is_a_birth_and_keeps_the_bound(own_server):
+    async def main():
+        async with opened(own_server.url, a=BUCKET) as store:
+            stop, heard = asyncio.Event(), []
+            flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
+            for births in (2, 3):
+                await asyncio.sleep(0.3)
+                own_server.client.flushall()
+                await until(lambda births=births: store.births == births)
+            await asyncio.sleep(0.3)
+            stop.set()
+            await flooding
+            assert {type(event) for event in heard} <= {Granted, Denied}
+            assert kept_its_bound(heard)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("options", [(), ("--appendonly", "yes", "--appendfsync", "always")], ids=["empty", "kept"])
+def test_a_killed_server_comes_back_cold(own_server, options):
+    own_server.options += options
+    own_server.kill()
+    own_server.start()
+
+    async def main():
+        async with opened(own_server.url, a=BUCKET) as store:
+            stop, heard = asyncio.Event(), []
+            flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
+            await asyncio.sleep(0.3)
+            own_server.kill()
+            await until(lambda: store.trouble is Trouble.UNREACHABLE)
+            before = len(heard)
+            own_server.start()
+            back = time.monotonic()
+            await until(lambda: store.births == 2)
+            assert time.monotonic() - back < 2
+            await until(lambda: any(isinstance(event, Granted) for event in heard[before:]))
+            stop.set()
+            await flooding
+            lost = {event.reason for event in heard if isinstance(event, StoreLost)}
+            assert lost == {Trouble.UNREACHABLE}
+            assert kept_its_bound(heard)
+
+    asyncio.run(main())
+
+
+def test_a_frozen_server_is_lost_within_100_ms_and_comes_back(own_server):
+    async def freeze(store):
+        """How long 200 takes waited, and 200 more after the loss was known."""
+        waited_s = []
+        own_server.freeze()
+        try:
+            for _ in range(2):
+                began_s = time.monotonic()
+                events = await asyncio.gather(*[asked(store, ask(f"l{one}", ("c", 0, 1))) for one in range(200)])
+                waited_s.append(time.monotonic() - began_s)
+                assert {event.reason for event in events} == {Trouble.SILENT}
+        finally:
+            own_server.thaw()
+        await until(lambda: store.trouble is None, 2)
+        await asked(store, ask("again", ("c", 1, 0)))
+        pending = own_server.client.hget("{sg:d}b:c", "pending")
+        assert pending == b"0", "what the server granted to nobody is released"
+        return waited_s
+
+    async def main():
+        async with opened(own_server.url, c=COUNTER) as store:
+            await asked(store, ask("first", ("c", 1, 0)))
+            waited_s = [await freeze(store) for _ in range(3)]
+            # a shared machine may hold up our own loop once or twice; the store's promise is the best of three
+            assert min(first for first, _ in waited_s) < 0.1
+            assert min(second for _, second in waited_s) < 0.05
+
+    asyncio.run(main())
+
+
+def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
+    gates = [
+        subprocess.Popen([sys.executable, GATES, own_server.url, name], stdout=subprocess.PIPE, text=True)
+        for name in ("g1", "g2", "g3")
+    ]
+    try:
+        busy = own_server.client
+        wait_for(lambda: int(busy.hget("{sg:d}b:slots", "pending") or 0) == 3)
+        time.sleep(0.3)
+        gates[0].kill()
+        time.sleep(0.6)
+    finally:
+        for gate in gates:
+            gate.kill()
+    lines = [line.split() for gate in gates for line in gate.communicate()[0].splitlines()]
+    granted = {line[0]: (int(line[1]), int(line[2])) for line in lines if len(line) == 3}
+    assert len(granted) > 50
+    assert most_in_any_window(sorted((now_ms, 1) for now_ms, _ in granted.values()), 40, 200, 1_000)
+    ended = {line[0] for line in lines if line[1] == "ended"}
+    last_ms = max(expires_ms for lease, (_, expires_ms) in granted.items() if lease not in ended)
+
+    async def main():
+        async with opened(own_server.url, slots=Limits(BudgetKind.LEASES, burst=3, lease_ms=500)) as store:
+            event = await asked(store, ask("all", ("slots", 0, 3)))
+            for _ in range(1_000):
+                if isinstance(event, Granted):
+                    break
+                await asyncio.sleep(0.002)
+                event = await asked(store, ask("all", ("slots", 0, 3)))
+            assert last_ms <= event.now_ms <= last_ms + 1_000
+
+    asyncio.run(main())
+
+
+def replicate(server):
+    server.client.replicaof("127.0.0.1", 1)
+
+
+def evict(server):
+    server.client.config_set("maxmemory", "100mb")
+    server.client.config_set("maxmemory-policy", "allkeys-lru")
+
+
+@pytest.mark.parametrize(("spoil", "trouble"), [(replicate, Trouble.READ_ONLY), (evict, Trouble.UNFIT)])
+def test_a_server_of_the_wrong_kind_is_refused_and_the_next_one_taken(own_server, server, spoil, trouble):
+    spoil(own_server)
+
+    async def main():
+        async with opened(own_server.url, c=COUNTER) as store:
+            assert await asked(store, ask("x", ("c", 1, 0))) == StoreLost(trouble)
+        async with opened(own_server.url, server.url, c=COUNTER) as store:
+            await until(lambda: store.trouble is None)
+            assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
+
+    asyncio.run(main())
+
+
+def test_a_server_that_becomes_a_replica_admits_nothing(own_server):
+    async def main():
+        async with opened(own_server.url, c=COUNTER) as store:
+            assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
+            replicate(own_server)
+            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Trouble.READ_ONLY)
+
+    asyncio.run(main())
+
+
+def test_a_server_without_memory_admits_nothing(own_server):
+    async def main():
+        async with opened(own_server.url, c=COUNTER) as store:
+            own_server.client.config_set("maxmemory", "1")
+            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Trouble.FULL)
+
+    asyncio.run(main())
+
+
+def test_a_server_that_runs_a_long_script_is_busy_and_comes_back(own_server):
+    own_server.client.config_set("busy-reply-threshold", "1")
+
+    async def main():
+        async with opened(own_server.url, c=COUNTER) as store:
+            await asked(store, ask("x", ("c", 1, 0)))
+            endless = own_server.client.connection_pool.get_connection()
+            endless.send_command("EVAL", "while true do end", "0")
+            heard = []
+            while StoreLost(Trouble.BUSY) not in heard[:1_000]:
+                heard.append(await asked(store, ask("y", ("c", 1, 0))))
+                await asyncio.sleep(0.002)
+            own_server.client.script_kill()
+            endless.disconnect()
+            await until(lambda: store.trouble is None, 2)
+
+    asyncio.run(main())
