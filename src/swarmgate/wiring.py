@@ -17,9 +17,9 @@ from swarmgate.core.limits import BudgetKind
 from swarmgate.core.record import Call, Route, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.engine.memory_journal import MemoryJournal
-from swarmgate.gate.model_route import Ladders
+from swarmgate.gate.model_route import PATHS, Ladders
 from swarmgate.gate.service import Gate, Plan
-from swarmgate.gate.target import Credential, ModelTarget
+from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
@@ -88,10 +88,9 @@ class _Shop:
     def model_target(self) -> ModelTarget:
         url = self._target.base_url
         credentials = {
-            key: Credential(_auth(self._target.auth, secret.get_secret_value()))
-            for key, secret in self._target.keys.items()
+            key: _auth(self._target.auth, secret.get_secret_value()) for key, secret in self._target.keys.items()
         }
-        return ModelTarget(Origin(url.scheme, url.host, url.port), _host(url), url.path.encode(), credentials)
+        return ModelTarget(Origin(url.scheme, url.host, url.port), _host(url), url.path.encode(), credentials, PATHS)
 
 
 def _route(key: str, budgets: list[Budget]) -> Route:

@@ -6,7 +6,6 @@ Waiting). The core decides everything after that.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
 
@@ -16,7 +15,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
-from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.identity import UNSAID, Identity, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.http1.client_end import ClientEnd
@@ -43,20 +42,18 @@ MOST_RESERVED_TOKENS = 1_024  # the first use of a model; design 4: Level
 MOST_BODY_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
 class Ladders:
-    """Rungs by model alias; `ANY_MODEL` serves whatever has no ladder of its own."""
+    """Rungs by model alias; `any_model` serves whatever has no ladder of its own, if it is there."""
 
-    by_model: Mapping[str, tuple[Rung, ...]]
+    __slots__ = ("any_model", "by_model")
 
-    def of(self, model: str) -> tuple[Rung, ...] | None:
-        """The ladder of a model, or None."""
-        return self.by_model.get(model) or self.by_model.get(ANY_MODEL)
+    def __init__(self, by_model: Mapping[str, tuple[Rung, ...]]) -> None:
+        self.by_model = {alias: rungs for alias, rungs in by_model.items() if alias != ANY_MODEL}
+        self.any_model = by_model.get(ANY_MODEL)
 
     def nearest(self, model: str) -> list[str]:
         """The names that are most like a model that has no ladder."""
-        names = sorted(name for name in self.by_model if name != ANY_MODEL)
-        return get_close_matches(model, names, n=3) or names
+        return get_close_matches(model, self.by_model, n=3) or sorted(self.by_model)
 
 
 class ModelRoutes:
@@ -85,9 +82,9 @@ class ModelRoutes:
         if reply is not None:
             end.respond(*reply)
             return None
-        relay = Relay(self, end, head, path, said)
-        end.want_body()
-        return relay
+        if b"expect" in head.fields:
+            end.want_body()
+        return Relay(self, end, head, path, said)
 
     def complete(self, relay: Relay) -> None:
         """The request is whole: begin its call, or answer why there is none."""
@@ -96,36 +93,39 @@ class ModelRoutes:
             relay.peeked = peeked = peek(relay.body)
             if relay.said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
                 relay.identity = read_identity(head.fields, relay.said)
-            rungs = self._ladders.of(peeked.model)
+            rungs = self._ladders.by_model.get(peeked.model) or self._ladders.any_model
             if rungs is None:
-                names = self._ladders.nearest(peeked.model)
-                relay.reply(
-                    answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(peeked.model, names), "model")
-                )
+                relay.reply(self._unknown(peeked.model))
                 return
-            call = self._call(relay, peeked, rungs)
+            relay.call = call = self._call(relay, peeked, rungs)
         except BadInput as bad:
             relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
             return
-        relay.call = call
         self._pump.arrive(call)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
         identity, now_ms = relay.identity, self._clock.now_ms()
-        call = Call(
-            f"{self._prefix}{next(self._numbers):x}", rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms
-        )
+        number = f"{self._prefix}{next(self._numbers):x}"
+        call = Call(number, rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms)
         call.client = relay
         call.step = identity.step
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
         output = peeked.max_tokens or USUAL_OUTPUT_TOKENS
         call.prompt = peeked.prompt_tokens
-        call.reserve = min(output, MOST_RESERVED_TOKENS)
+        call.reserve = output if output < MOST_RESERVED_TOKENS else MOST_RESERVED_TOKENS
         call.content_ms = FIRST_CONTENT_MS if peeked.stream else max(WHOLE_ANSWER_MS, output * MS_PER_TOKEN)
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
-        call.wait_until_ms = now_ms + wait_ms(identity, relay.head.fields.get(b"x-stainless-read-timeout", b""))
+        read_timeout = relay.head.fields.get(b"x-stainless-read-timeout")
+        if read_timeout is None and identity is UNSAID:
+            call.wait_until_ms = now_ms + USUAL_WAIT_MS
+        else:
+            call.wait_until_ms = now_ms + wait_ms(identity, read_timeout or b"")
         return call
+
+    def _unknown(self, model: str) -> answers.Reply:
+        names = self._ladders.nearest(model)
+        return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model")
 
 
 def wait_ms(identity: Identity, read_timeout: bytes) -> int:

@@ -7,6 +7,7 @@ unless it is as long as its compact form, which leaves no room for a second.
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -24,10 +25,10 @@ _number = msgspec.json.Decoder(int).decode
 _KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
 _OPEN = re.compile(rb"[ \t\r\n]*\{")
-_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-_NONE = Raw(b"null")
+_LIMITS = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"})
+_CONTENT = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
+_SWITCH = frozenset({b"true", b"false", b"null"})
 _NOTHING = Raw(b"")
-_CONTENT = ("messages", "input", "prompt", "system", "tools", "instructions")
 
 
 class Peeked(NamedTuple):
@@ -41,9 +42,7 @@ class Peeked(NamedTuple):
     prompt_tokens: int
 
     def with_model(self, model: str) -> bytes:
-        """The body as it is sent; `model` replaces the caller's alias unless it is empty or the same."""
-        if not model or model == self.model:
-            return self.body
+        """The body as it is sent, the caller's alias replaced by `model`."""
         return _encode(self.fields | {"model": model})
 
 
@@ -51,49 +50,46 @@ def peek(body: bytes) -> Peeked:
     """The call in `body`. Errors: `BadInput` names the key and the rule it breaks."""
     try:
         fields = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadInput("body", f"is not one JSON object: {error}") from None
+        model = _text(fields.get("model", _NOTHING))
     except RecursionError:
         raise BadInput("body", "is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unreadable(body, error) from None
     compact = _encode(fields)
     if len(compact) != len(body) and not _is_single(body, fields):
         raise BadInput("body", "has a key twice; readers disagree which one counts, so neither is sent")
-    bytes_read = sum([memoryview(fields[key]).nbytes for key in _CONTENT if key in fields])
-    return Peeked(
-        fields,
-        compact,
-        _model(fields),
-        _stream(fields.get("stream", _NONE)),
-        _max_tokens(fields),
-        bytes_read // BYTES_PER_TOKEN + 1,
-    )
-
-
-def _model(fields: dict[str, Raw]) -> str:
-    try:
-        return _text(fields.get("model", _NOTHING))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise BadInput("model", "is missing or no string; name the model to call") from None
-
-
-def _stream(raw: Raw) -> bool:
-    said = bytes(raw)
-    if said not in {b"true", b"false", b"null"}:
+    stream = bytes(fields["stream"]) if "stream" in fields else b"false"
+    if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")
-    return said == b"true"
+    bytes_read = 0
+    for key in _CONTENT & fields.keys():
+        bytes_read += memoryview(fields[key]).nbytes
+    limits = _LIMITS & fields.keys()
+    max_tokens = _max_tokens(fields, limits) if limits else None
+    return Peeked(fields, compact, model, stream == b"true", max_tokens, bytes_read // BYTES_PER_TOKEN + 1)
 
 
-def _max_tokens(fields: dict[str, Raw]) -> int | None:
-    for key in _LIMITS:
-        if key in fields and bytes(fields[key]) != b"null":
+def _unreadable(body: bytes, error: Exception) -> BadInput:
+    try:
+        _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return BadInput("body", f"is not one JSON object: {error}")
+    return BadInput("model", "is missing or no string; name the model to call")
+
+
+def _max_tokens(fields: dict[str, Raw], limits: Iterable[str]) -> int | None:
+    """The smallest of the caller's limits; `null` is none."""
+    said = []
+    for key in limits:
+        if bytes(fields[key]) != b"null":
             try:
                 limit = _number(fields[key])
             except msgspec.DecodeError:
                 raise BadInput(key, "is no whole number") from None
             if not 0 < limit < MOST_TOKENS:
                 raise BadInput(key, f"is not between 1 and {MOST_TOKENS}")
-            return limit
-    return None
+            said.append(limit)
+    return min(said, default=None)
 
 
 def _is_single(body: bytes, fields: dict[str, Raw]) -> bool:

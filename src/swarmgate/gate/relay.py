@@ -16,8 +16,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
-from swarmgate.gate.taps import StreamTap
-from swarmgate.gate.target import ModelTarget, passed_headers
+from swarmgate.gate.target import ModelTarget, passed_lines
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
@@ -114,8 +113,8 @@ class Relay:
         """The request as the next attempt sends it."""
         peeked = self.peeked
         assert peeked is not None
-        headers = passed_headers(self.head, identified=self.identity is not UNSAID)
-        return target.request(key, self.path, headers, peeked.with_model(model))
+        body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
+        return target.request(key, self.path, passed_lines(self.head), body)
 
     def show(self, call: Call, attempt: Attempt) -> None:
         """Let the caller see the answer: whole if it is, else what is held and then whatever comes."""
@@ -126,7 +125,7 @@ class Relay:
             self.shown = True
             self.end.respond(head.status, headers, attempt.body)
             return
-        self.as_events = head.content_length is None and isinstance(attempt.tap, StreamTap)
+        self.as_events = head.content_length is None and attempt.stream is not None
         self.end.start_stream(head.status, headers, head.content_length)
         self.end.write_chunk(attempt.body)
         attempt.go_through(self.end.write_chunk)

@@ -14,7 +14,6 @@ from msgspec import Raw
 
 UNKNOWN = -1
 MOST_CARRIED_BYTES = 64 * 1024
-TAIL_BYTES = 4 * 1024
 
 _SSE_END = re.compile(rb"\n\n|\r\n\r\n|\r\r")
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
@@ -46,55 +45,72 @@ class Failure(NamedTuple):
     message: str = ""
 
 
-class Usage:
+class Usage(NamedTuple):
     """Tokens in and out as the target counted them; UNKNOWN until it says so."""
 
-    __slots__ = ("input_tokens", "output_tokens")
-
-    def __init__(self) -> None:
-        self.input_tokens = UNKNOWN
-        self.output_tokens = UNKNOWN
-
-    def read(self, raw: Raw | bytes) -> None:
-        """Take over what a usage object says; later ones of a stream complete earlier ones."""
-        said = _as_object(raw)
-        for name in ("prompt_tokens", "input_tokens"):
-            if type(value := said.get(name)) is int and value >= 0:
-                self.input_tokens = value
-        for name in ("completion_tokens", "output_tokens"):
-            if type(value := said.get(name)) is int and value >= 0:
-                self.output_tokens = value
-        if self.input_tokens >= 0 and self.output_tokens < 0 and "total_tokens" in said:
-            self.output_tokens = 0  # embeddings have no output
+    input_tokens: int = UNKNOWN
+    output_tokens: int = UNKNOWN
 
 
-class AnswerTap:
-    """An answer that is one JSON text: `feed` its payload, then `close`."""
+NO_USAGE = Usage()
 
-    __slots__ = ("_tail", "carry", "failure", "usage")
 
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self.failure: Failure | None = None
-        self.carry = True  # it wants every payload
-        self._tail = b""
+class _Counts(msgspec.Struct):
+    """A usage object in any of the dialects."""
 
-    def feed(self, payload: bytes) -> None:
-        """Keep the end of an answer that is too long to hold: usage stands there."""
-        self._tail = (self._tail + payload)[-TAIL_BYTES:]
+    prompt_tokens: int = UNKNOWN
+    completion_tokens: int = UNKNOWN
+    input_tokens: int = UNKNOWN
+    output_tokens: int = UNKNOWN
+    total_tokens: int = UNKNOWN
 
-    def close(self, held: bytes | None) -> None:
-        """The answer is whole; `held` is all of it, None if it was relayed piece by piece."""
-        if held is None:
-            found = _LAST_USAGE.findall(self._tail)
-            if found:
-                self.usage.read(found[-1])
-            return
-        shape = _shape(held)
-        if shape is not None:
-            self.failure = read_failure(shape)
-            if bytes(shape.usage) not in _EMPTY:
-                self.usage.read(shape.usage)
+
+class _Answer(msgspec.Struct):
+    """The usual answer: what it used, and no error."""
+
+    usage: _Counts | None = None
+    error: Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def read_answer(body: bytes) -> tuple[Usage, Failure | None]:
+    """What a whole JSON answer says of its use, and the error it holds if it is none."""
+    try:
+        answer = _decode_answer(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_unusual(body)
+    failure = None if answer.error is msgspec.UNSET else read_failure(answer.error)
+    return (NO_USAGE if answer.usage is None else _usage(answer.usage, NO_USAGE)), failure
+
+
+def read_tail(tail: bytes) -> Usage:
+    """The usage at the end of an answer that was too long to hold."""
+    found = _LAST_USAGE.findall(tail)
+    return _read_usage(found[-1], NO_USAGE) if found else NO_USAGE
+
+
+def _read_unusual(body: bytes) -> tuple[Usage, Failure | None]:
+    shape = _shape(body)
+    if shape is None:
+        return NO_USAGE, None
+    return _read_usage(shape.usage, NO_USAGE), read_failure(shape.error)
+
+
+def _usage(counts: _Counts, before: Usage) -> Usage:
+    """Later counts of a stream complete earlier ones."""
+    sent = max(counts.prompt_tokens, counts.input_tokens)
+    got = max(counts.completion_tokens, counts.output_tokens)
+    if got < 0 <= sent and counts.total_tokens >= 0:
+        got = 0  # embeddings have no output
+    return Usage(sent if sent >= 0 else before.input_tokens, got if got >= 0 else before.output_tokens)
+
+
+def _read_usage(raw: Raw | bytes, before: Usage) -> Usage:
+    if bytes(raw) in _EMPTY:
+        return before
+    try:
+        return _usage(_decode_counts(raw), before)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return before
 
 
 class StreamTap:
@@ -107,7 +123,7 @@ class StreamTap:
     __slots__ = ("begun", "carry", "failure", "finished", "usage")
 
     def __init__(self) -> None:
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self.failure: Failure | None = None
         self.carry = b""
         self.begun = False
@@ -122,8 +138,9 @@ class StreamTap:
             if not self.begun or any(mark in event for mark in _MARKS):
                 self._look(event)
 
-    def close(self) -> None:
-        """The body is whole: what is carried is its last event, blank line or not."""
+    def close(self, last: bytes) -> None:
+        """The body is whole: `last` was not fed yet; what is carried is its last event, blank line or not."""
+        self.feed(last)
         if self.carry:
             self.feed(b"\n\n")
 
@@ -138,26 +155,20 @@ class StreamTap:
             return
         kind = _as_text(shape.type)
         for holder in (shape, _shape(shape.message), _shape(shape.response)):
-            if holder is not None and bytes(holder.usage) not in _EMPTY:
-                self.usage.read(holder.usage)
-        self.failure = read_failure(shape) or self.failure
+            if holder is not None:
+                self.usage = _read_usage(holder.usage, self.usage)
+        self.failure = read_failure(shape.error) or self.failure
         self.finished = self.finished or kind in _LAST_TYPES
         self.begun = self.begun or (self.failure is None and _has_content(shape, kind))
 
 
-def marked(payload: bytes) -> bool:
-    """Whether a payload of whole events, after the first content, may say something that counts."""
-    return b'"usage":{' in payload or b'"usage": {' in payload or b'"error"' in payload
-
-
-def read_failure(shape: _Shape) -> Failure | None:
-    """The error that a body reports, if it does."""
-    raw = bytes(shape.error)
-    if raw in _EMPTY:
+def read_failure(error: Raw) -> Failure | None:
+    """The error that the `error` of a body reports, if it does."""
+    if bytes(error) in _EMPTY:
         return None
-    said = _as_object(raw)
+    said = _as_object(error)
     if not said:
-        return Failure(message=_as_text(raw) or "error")
+        return Failure(message=_as_text(error) or "error")
     return Failure(
         *[str(value)[:1_000] if (value := said.get(key)) is not None else "" for key in ("type", "code", "message")]
     )
@@ -166,7 +177,7 @@ def read_failure(shape: _Shape) -> Failure | None:
 def read_error_body(body: bytes) -> Failure:
     """The error in the body of a 4xx or 5xx; its text if it is no JSON that is known."""
     shape = _shape(body)
-    failure = read_failure(shape) if shape is not None else None
+    failure = read_failure(shape.error) if shape is not None else None
     return failure or Failure(message=body[:1_000].decode("utf-8", "replace"))
 
 
@@ -191,12 +202,9 @@ def _data_of(event: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-_shape_decoder = msgspec.json.Decoder(_Shape)
-
-
 def _shape(raw: bytes | Raw) -> _Shape | None:
     try:
-        return _shape_decoder.decode(raw)
+        return _decode_shape(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -221,3 +229,8 @@ def _as_list(raw: bytes | Raw) -> list[object]:
 def _as_text(raw: bytes | Raw) -> str:
     value = _as_any(raw)
     return value if isinstance(value, str) else ""
+
+
+_decode_shape = msgspec.json.Decoder(_Shape).decode
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+_decode_counts = msgspec.json.Decoder(_Counts).decode

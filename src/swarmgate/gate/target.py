@@ -1,12 +1,11 @@
 """
 A place where models are called: its origin, its paths, its credentials, and the request that is written there.
 
-A credential is held as the header line that it becomes and shows itself to nobody (design 2: P11); it goes to its own
-origin only, because no other target holds it.
+A credential becomes part of ready-made openings and shows itself to nobody (design 2: P11); it goes to its own origin
+only, because no other target holds it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import passed_on, request_head
@@ -37,37 +36,40 @@ KEPT_HERE = frozenset(
     }
 )
 _PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer passes
-_V1 = len(b"/v1")
+_V1 = b"/v1"
+_END = b"\r\n"
 
 
-class Credential:
-    """One key's header; its value is nowhere shown."""
-
-    __slots__ = ("header",)
-
-    def __init__(self, header: Header) -> None:
-        self.header = header
-
-    def __repr__(self) -> str:
-        return "Credential(***)"
-
-
-@dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """`base` replaces `/v1` of the caller's path; `credentials` by key id."""
+    """
+    One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id.
 
-    origin: Origin
-    host: bytes
-    base: bytes
-    credentials: Mapping[str, Credential]
+    Errors: `BadField` for a credential that would start a header line of its own.
+    """
 
-    def request(self, key: str, path: bytes, headers: list[Header], body: bytes) -> bytes:
-        """The whole request for one attempt. Errors: KeyError for a key of another target."""
-        lines = [self.credentials[key].header, _PLAIN, *headers]
-        return request_head(b"POST", self.base + path[_V1:], self.host, lines, length=len(body)) + body
+    __slots__ = ("_openings", "origin")
+
+    def __init__(
+        self, origin: Origin, host: bytes, base: bytes, credentials: Mapping[str, Header], paths: Iterable[bytes]
+    ) -> None:
+        self.origin = origin
+        self._openings = {
+            (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN])[: -len(_END)]
+            for path in paths
+            for key, credential in credentials.items()
+        }
+
+    def request(self, key: str, path: bytes, headers: bytes, body: bytes) -> bytes:
+        """The whole request of one attempt; `headers` are whole lines. Errors: KeyError for a key of another target."""
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], headers, len(body), body)
 
 
-def passed_headers(head: RequestHead, *, identified: bool) -> list[Header]:
-    """The caller's headers that the target may see."""
-    passed = passed_on(head, KEPT_HERE)
-    return [field for field in passed if not field[0].startswith(b"x-swarmgate-")] if identified else passed
+def passed_lines(head: RequestHead) -> bytes:
+    """
+    The caller's headers that the target may see, as lines.
+
+    A head that was read holds no CR or LF inside a field, so none can begin here.
+    """
+    return b"".join(
+        [b"%b: %b\r\n" % field for field in passed_on(head, KEPT_HERE) if not field[0].startswith(b"x-swarmgate-")]
+    )

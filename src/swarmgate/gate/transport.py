@@ -12,14 +12,7 @@ from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progres
 from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
-from swarmgate.gate.taps import (
-    UNKNOWN,
-    AnswerTap,
-    Failure,
-    StreamTap,
-    marked,
-    read_error_body,
-)
+from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Failure, StreamTap, read_answer, read_error_body, read_tail
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
@@ -30,7 +23,8 @@ from swarmgate.ports import Fire
 MOST_HELD_BYTES = 64 * 1024
 PROGRESS_MS = 5_000
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
-_OK = classify(Signal(status=200))
+TAIL_BYTES = 4 * 1024
+OK = classify(Signal(status=200))
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 
@@ -48,6 +42,7 @@ class Attempt:
     __slots__ = (
         "_end",
         "_last",
+        "_tail",
         "_transport",
         "_write",
         "call",
@@ -59,8 +54,9 @@ class Attempt:
         "progress_ms",
         "seen",
         "sent",
-        "tap",
+        "stream",
         "target",
+        "usage",
         "whole",
     )
 
@@ -68,13 +64,14 @@ class Attempt:
         self._transport = transport
         self._end: UpstreamEnd | None = None
         self._write: Callable[[bytes], None] | None = None
-        self._last = b""
         self.call = call
         self.target = target
         self.head: ResponseHead | None = None
+        self.stream: StreamTap | None = None  # the answer is a stream of events
         self.held: list[bytes] = []
         self.held_bytes = 0
-        self.tap: AnswerTap | StreamTap | None = None
+        self._last = self._tail = b""  # of a stream: its last payload that was not fed; of another answer: its end
+        self.usage = NO_USAGE
         self.sent = False
         self.whole = False  # the answer is here to its last byte
         self.paused = False
@@ -92,13 +89,6 @@ class Attempt:
         """There is none; nothing left."""
         self._transport.fire(self.call, Lost(LostKind.CONNECT, sent=False))
 
-    def send(self, data: bytes, read_ms: int) -> bool:
-        """Write the request; False if the connection had been closed: nothing left."""
-        self.sent = self._end is not None and self._end.send(self, b"POST", data, read_ms=read_ms)
-        if not self.sent:
-            self._end = None
-        return self.sent
-
     def drop(self) -> None:
         """Give the connection up: unused back to its pool, in use closed, wished for no more."""
         self._transport.live.discard(self)
@@ -111,27 +101,39 @@ class Attempt:
         else:
             end.release()
 
+    def send(self, data: bytes, read_ms: int) -> None:
+        """Write the request; a kept connection that was closed meanwhile is lost with nothing sent."""
+        end = self._end
+        if end is not None and end.send(self, b"POST", data, read_ms=read_ms):
+            self.sent = True
+        else:
+            self._end = None
+            self._transport.fire(self.call, Lost(LostKind.STALE, sent=False))
+
     # The exchange's owner.
 
     def on_head(self, head: ResponseHead) -> None:
         """How to listen follows from the head."""
         self.head = head
-        kind = head.fields.get(b"content-type", b"")
-        is_stream = head.status < 400 and kind.startswith(b"text/event-stream")
-        self.tap = StreamTap() if is_stream else AnswerTap()
+        if head.status < 400 and head.fields.get(b"content-type", b"").startswith(b"text/event-stream"):
+            self.stream = StreamTap()
 
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
-        write = self._write
-        if write is None:
-            self._hold(payload)
+        if self._write is None:
+            self.held.append(payload)
+            self.held_bytes += len(payload)
+            if self.stream is not None or self.held_bytes > MOST_HELD_BYTES:
+                self._look(payload)
             return
-        write(payload)
+        self._write(payload)
         if payload[0] != _COMMENT:
             self.events += 1
-        tap = self.tap
-        if tap.carry or payload[-2:] != _BLANK_LINE or marked(payload):  # type: ignore[union-attr]  # on_head made it
-            tap.feed(payload)  # type: ignore[union-attr]
+        stream = self.stream
+        if stream is None:
+            self._tail = (self._tail + payload)[-TAIL_BYTES:]
+        elif stream.carry or payload[-2:] != _BLANK_LINE or b'"usage":{' in payload or b'"error"' in payload:
+            stream.feed(payload)
             self._last = b""
         else:
             self._last = payload
@@ -140,25 +142,15 @@ class Attempt:
         """The answer is whole: say what it means."""
         self.whole = True
         self._end = None
-        self._transport.live.discard(self)
-        call, fire = self.call, self._transport.fire
-        head, tap = self.head, self.tap
-        if head is None or tap is None:
+        head = self.head
+        if head is not None and (self.stream is not None or self._write is not None or head.status >= 400):
+            self._end_unusual(head)
             return
-        if head.status >= 400:
-            fire(call, Ended(self._error_outcome(head, read_error_body(b"".join(self.held))), 0))
-            return
-        if isinstance(tap, StreamTap):
-            if self._last:
-                tap.feed(self._last)
-            tap.close()
-            if not (tap.finished or tap.failure):
-                fire(call, Lost(LostKind.BROKEN, sent=True))
-                return
-        else:
-            tap.close(b"".join(self.held) if self._write is None else None)
-        outcome = _OK if tap.failure is None else self._error_outcome(head, tap.failure)
-        fire(call, Ended(outcome, self.used()))
+        body = self.body
+        self.held = [body]
+        self.usage, failure = read_answer(body)
+        outcome = OK if failure is None else self._error(failure)
+        self._transport.fire(self.call, Ended(outcome, self.used()))
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
@@ -177,12 +169,18 @@ class Attempt:
 
     # The client's side.
 
+    @property
+    def body(self) -> bytes:
+        """What is held of the answer's body."""
+        return self.held[0] if len(self.held) == 1 else b"".join(self.held)
+
     def go_through(self, write: Callable[[bytes], None]) -> None:
         """From now on payloads go to `write`; what is held has been taken."""
+        self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
-        self._write = write
         self.progress_ms = self._transport.now_ms()
         self._transport.live.add(self)
+        self._write = write
 
     def pause(self) -> None:
         """The client cannot take more: neither shall we."""
@@ -196,38 +194,49 @@ class Attempt:
         if self._end is not None:
             self._end.resume()
 
-    @property
-    def body(self) -> bytes:
-        """What is held of the answer's body."""
-        return b"".join(self.held)
-
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""
-        usage = self.tap.usage if self.tap is not None else None
-        if usage is None or usage.output_tokens == UNKNOWN:
+        sent, got = self.usage
+        if got == UNKNOWN:
             return UNKNOWN
-        beyond = max(0, usage.input_tokens - self.call.prompt)
-        return max(0, usage.output_tokens + beyond - self.seen)
+        beyond = sent - self.call.prompt
+        if beyond > 0:
+            got += beyond
+        return got if self._write is None else max(0, got - self.seen)
 
-    def _hold(self, payload: bytes) -> None:
-        head, tap = self.head, self.tap
-        if self.held_bytes >= MOST_HELD_BYTES and head is not None and head.status >= 400:
-            return  # the rest of an error page tells nothing
-        self.held.append(payload)
-        self.held_bytes += len(payload)
-        if head is None or tap is None or head.status >= 400:
+    def _look(self, payload: bytes) -> None:
+        """Has content begun, or is the answer too long to hold on to it."""
+        head, stream = self.head, self.stream
+        if head is None or head.status >= 400:
+            self.held.pop()  # the rest of an error page tells nothing
             return
         begun = self.held_bytes > MOST_HELD_BYTES
-        if isinstance(tap, StreamTap):
-            tap.feed(payload)
-            begun = tap.begun or (begun and tap.failure is None)
-        elif begun:
-            for part in self.held:
-                tap.feed(part)
+        if stream is not None:
+            stream.feed(payload)
+            begun = stream.begun or (begun and stream.failure is None)
         if begun:
             self._transport.fire(self.call, CONTENT)
 
-    def _error_outcome(self, head: ResponseHead, failure: Failure) -> Outcome:
+    def _end_unusual(self, head: ResponseHead) -> None:
+        """The end of a stream, of a long answer, of an error page."""
+        self._transport.live.discard(self)
+        stream, failure = self.stream, None
+        if head.status >= 400:
+            failure = read_error_body(self.body)
+        elif stream is None:
+            self.usage = read_tail(self._tail)
+        else:
+            stream.close(b"" if self._write is None else self._last)
+            self.usage, failure = stream.usage, stream.failure
+            if not stream.finished and failure is None:
+                self._transport.fire(self.call, Lost(LostKind.BROKEN, sent=True))
+                return
+        outcome = OK if failure is None else self._error(failure)
+        self._transport.fire(self.call, Ended(outcome, self.used()))
+
+    def _error(self, failure: Failure) -> Outcome:
+        head = self.head
+        assert head is not None
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
         hint_ms = read_hint_ms(head.status, headers, failure.message, self._transport.unix_s())
         signal = Signal(
@@ -274,8 +283,7 @@ class ModelTransport:
         assert isinstance(attempt, Attempt)
         assert route is not None
         data = call.client.render(attempt.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
-        if not attempt.send(data, call.content_ms + SILENCE_MS):
-            self.fire(call, Lost(LostKind.STALE, sent=False))
+        attempt.send(data, call.content_ms + SILENCE_MS)
 
     def abort(self, call: Call) -> None:
         """Drop the attempt; nothing is fired for it afterwards."""
