@@ -41,6 +41,13 @@ def test_calls_that_fail_together_come_back_apart(prefix, attempt):
     assert max(bins.values()) <= 2 * 2_000 * bin_ms // spread_ms
 
 
+def test_calls_with_the_same_hint_come_back_apart():
+    delays = [delay_ms(f"req-{number}", 0, 20_000) for number in range(2_000)]
+    assert max(Counter(delay // 100 for delay in delays).values()) <= 2 * 2_000 / 40
+    assert 20_000 <= min(delays) <= 20_100
+    assert 23_900 <= max(delays) <= 24_000
+
+
 def test_jitter_is_the_same_everywhere():
     assert [jitter("req-1", attempt) for attempt in range(3)] == [3108024159, 524666356, 3973570643]
 

@@ -28,9 +28,12 @@ def test_a_repeated_refusal_cuts_deeper():
     assert [risen // MICRO for _, risen in rises(value, 4)] == [80, 92, 95, 96]
 
 
-def test_small_values_are_not_stuck():
+def test_small_values_are_not_stuck_and_a_refuted_failing_value_is_forgotten():
     value = HiddenValue(3 * MICRO, 3 * MICRO, 60 * MICRO)
-    assert rises(value, 50)[-1][1] == 3 * MICRO + 50 * 3 * MICRO // 100
+    assert rises(value, 5)[-1] == (RevisionReason.PROBE, 3_150_000)
+    assert value.failing == 3 * MICRO
+    assert rises(value, 2) == [(RevisionReason.PROBE, 3_180_000), (RevisionReason.CLEAN_WINDOW, 3_657_000)]
+    assert value.failing == 0
 
 
 def test_what_was_refused_is_no_longer_safe():

@@ -16,6 +16,15 @@ def test_different_operations_never_share_a_key(one, other):
     assert (from_operation(*one).sent == from_operation(*other).sent) == (one == other)
 
 
+@given(st.text(st.sampled_from("ab1:,"), min_size=4, max_size=8), st.data())
+def test_moving_text_from_part_to_part_makes_another_key(text, data):
+    cuts = st.lists(st.integers(1, len(text) - 1), min_size=2, max_size=2, unique=True).map(sorted)
+    one, other = (
+        (text[:first], text[first:second], text[second:]) for first, second in (data.draw(cuts), data.draw(cuts))
+    )
+    assert (from_operation(*one, "1") == from_operation(*other, "1")) == (one == other)
+
+
 @given(operations, st.text(st.sampled_from('ab1:," '), min_size=1, max_size=20))
 def test_a_header_never_meets_an_operation(operation, value):
     if value.strip('"'):

@@ -64,7 +64,7 @@ def test_a_bare_status(status, kind, breaks):
         (Signal(429, limit=0, requested=1), Kind.TOO_LARGE),
         (Signal(429, limit=6_000, requested=6_000), Kind.RATE),
         (Signal(500, limit=0, requested=1), Kind.SERVER_ERROR),
-        (Signal(400, message="Invalid value: 'API key not valid, insufficient_quota'."), Kind.CALLER_ERROR),
+        (Signal(400, message="Invalid value: 'invalid_api_key, insufficient_quota'."), Kind.CALLER_ERROR),
         (Signal(400, message="Your credit balance is too low to access the API."), Kind.NO_MONEY),
         (Signal(429, hint_ms=3_600_000), Kind.DAILY),
         (Signal(429, window_ms=DAY_MS), Kind.DAILY),

@@ -14,6 +14,7 @@ CUT_AGAIN_PERCENT = 70
 RAISE_PERCENT = 115
 NEAR_PERCENT = 95  # of the last failing value: from here on, probe
 PROBE_PERCENT = 1
+REFUTED_PERCENT = 105  # clean this far above the failing value: the target takes more by now, so rise quickly again
 
 
 class RevisionReason(StrEnum):
@@ -67,4 +68,6 @@ class HiddenValue:
             self.value = min(self.value * RAISE_PERCENT // 100, self.near, self.ceiling)
             return RevisionReason.CLEAN_WINDOW
         self.value = min(self.value + self.failing * PROBE_PERCENT // 100, self.ceiling)
+        if self.value * 100 > self.failing * REFUTED_PERCENT:
+            self.failing = 0
         return RevisionReason.PROBE
