@@ -1,0 +1,104 @@
+"""
+The breaker of one target: when most sends fail, stop sending, and let one probe find out when to resume.
+
+It is separate from budgets: a budget says how much a target takes, a breaker whether it is there at all. A 429 proves
+that it is (outcome.breaks is False), so refusals neither open nor close anything. Results of sends from before the
+last change of state belong to the past and are ignored.
+"""
+
+from enum import StrEnum
+
+from swarmgate.core.outcome import Kind, Outcome
+from swarmgate.core.recent import RecentCount
+
+SECONDS = 10
+FEWEST_RESULTS = 20  # below this a share says nothing
+FAILED_PERCENT = 50
+FIRST_OPEN_MS = 5_000
+LONGEST_OPEN_MS = 60_000
+PROBE_LOST_MS = 60_000  # a probe whose result never came no longer holds the next one back
+
+_ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})
+
+
+class Circuit(StrEnum):
+    """CLOSED lets everything through, OPEN nothing, HALF_OPEN one probe at a time."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Breaker:
+    """The live state of one target's circuit; changed only here."""
+
+    __slots__ = ("_alive", "_changed_ms", "_failed", "_open_ms", "_probe_until_ms", "_until_ms", "state")
+
+    def __init__(self) -> None:
+        self.state = Circuit.CLOSED
+        self._changed_ms = -1
+        self._until_ms = 0
+        self._open_ms = 0
+        self._probe_until_ms = 0
+        self._forget()
+
+    def admits(self, now_ms: int) -> bool:
+        """Whether a send may leave now; True in HALF_OPEN hands out the probe."""
+        if self.state is Circuit.CLOSED:
+            return True
+        if self.state is Circuit.OPEN:
+            if now_ms < self._until_ms:
+                return False
+            self._change(Circuit.HALF_OPEN, self._until_ms)
+        if now_ms < self._probe_until_ms:
+            return False
+        self._probe_until_ms = now_ms + PROBE_LOST_MS
+        return True
+
+    def opens_at_ms(self, now_ms: int) -> int:
+        """The earliest instant at which `admits` may be True again."""
+        waits = {Circuit.CLOSED: now_ms, Circuit.OPEN: self._until_ms, Circuit.HALF_OPEN: self._probe_until_ms}
+        return max(now_ms, waits[self.state])
+
+    def observe(self, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
+        """Count what a send came to; True if the state changed by it."""
+        if sent_ms < self._changed_ms or self.state is Circuit.OPEN:
+            return False
+        if self.state is Circuit.HALF_OPEN:
+            return self._probed(outcome, now_ms)
+        if outcome.kind in _ALIVE:
+            self._alive.add(now_ms)
+        elif outcome.breaks:
+            self._failed.add(now_ms)
+            failed = self._failed.total
+            results = failed + self._alive.at(now_ms)
+            if results >= FEWEST_RESULTS and failed * 100 >= results * FAILED_PERCENT:
+                self._open_ms = FIRST_OPEN_MS
+                self._open(now_ms)
+                return True
+        return False
+
+    def _probed(self, outcome: Outcome, now_ms: int) -> bool:
+        self._probe_until_ms = 0
+        if outcome.kind in _ALIVE:
+            self._forget()
+            self._change(Circuit.CLOSED, now_ms)
+            return True
+        if outcome.breaks:
+            self._open_ms = min(LONGEST_OPEN_MS, 2 * self._open_ms)
+            self._open(now_ms)
+            return True
+        return False  # a refusal: there, but busy; the next send is the next probe
+
+    def _open(self, now_ms: int) -> None:
+        self._until_ms = now_ms + self._open_ms
+        self._change(Circuit.OPEN, now_ms)
+
+    def _change(self, state: Circuit, now_ms: int) -> None:
+        self.state = state
+        self._changed_ms = now_ms
+        self._probe_until_ms = 0
+
+    def _forget(self) -> None:
+        self._alive = RecentCount(SECONDS)
+        self._failed = RecentCount(SECONDS)
