@@ -102,7 +102,8 @@ def test_every_decision_keeps_the_promises(call, outcome):
         assert not call.content_sent
         assert outcome.verdict not in {Verdict.OK, Verdict.FAILED, Verdict.REFUSE}
         assert decision.at_ms < call.deadline_ms
-    if decision.action in {Action.RETRY_AT, Action.LINE}:
+    relayed_limit = decision.action is Action.RELAY and outcome.verdict in {Verdict.WAIT, Verdict.OTHER_KEY}
+    if decision.action in {Action.RETRY_AT, Action.LINE} or relayed_limit:
         assert decision.at_ms >= NOW_MS + max(500, outcome.hint_ms or 0)
     else:
         assert decision.at_ms == NOW_MS

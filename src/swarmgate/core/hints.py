@@ -2,8 +2,8 @@
 How long an upstream asks us to wait, in whatever form it says so.
 
 Here lives the reading of waits from headers and error texts; what is done with a wait is elsewhere (backoff, retry,
-keys). A hint is in ms, rounded up, at most `LONGEST_HINT_MS`, and nothing that an
-upstream sends can raise: what cannot be read is None, as if it had not been said.
+keys). A hint is in ms, rounded up, at most `LONGEST_HINT_MS`, and nothing that an upstream sends can raise: what
+cannot be read is None, as if it had not been said.
 """
 
 import re
@@ -71,9 +71,9 @@ def read_hint_ms(status: int, headers: Iterable[tuple[str, str]], error_text: st
 
     Asked in this order, the first positive answer counts: `retry-after-ms`, `retry-after`, the error's text, then the
     resets of exhausted quotas (a reset says when all is back, the others when this call fits). A header sent twice
-    counts with its longest value. On 2xx the headers are ignored: 81 of 1,115 recorded successes carried
-    `retry-after`. `error_text` is the text of an error, never content. Dates are measured against the
-    answer's own `date` where it has one, so that our clock's error does not matter.
+    counts with its longest value. On 2xx the headers are ignored: 81 of 1,115 recorded successes carried `retry-after`.
+    `error_text` is the text of an error, never content. Dates are measured against the answer's own `date` where it
+    has one, so that our clock's error does not matter.
     """
     named: dict[str, list[str]] = {}
     if not 200 <= status < 300:
@@ -131,12 +131,14 @@ def _exhausted_resets(named: dict[str, list[str]]) -> list[str]:
 
 def _draft_resets(field: str) -> list[str]:
     """`"api";r=0;t=70, "day";r=9;t=5` (draft 08 and later) or `limit=5, remaining=0, reset=70` (draft 03 to 07)."""
-    items = [
-        {key: value for key, _, value in (pair.partition("=") for pair in item.replace(" ", "").split(";"))}
-        for item in _QUOTED.sub("name", field[:SEARCHED_CHARS]).split(",")
-    ]
+    spoken = _QUOTED.sub("name", field[:SEARCHED_CHARS]).replace(" ", "")
+    items = [_parameters(item) for item in spoken.split(",")]
     resets = [item["t"] for item in items if item.get("r") == "0" and "t" in item]
     old = {key: value for item in items for key, value in item.items()}
     if old.get("remaining") == "0" and "reset" in old:
         resets.append(old["reset"])
     return resets
+
+
+def _parameters(item: str) -> dict[str, str]:
+    return {key: value for key, _, value in (pair.partition("=") for pair in item.split(";"))}

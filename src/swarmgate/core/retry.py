@@ -112,7 +112,11 @@ class RetryReason(StrEnum):
 
 
 class RetryDecision(NamedTuple):
-    """The action, the rule that chose it, when (`at_ms`), and whether it counts as one of the call's retries."""
+    """
+    The action, the rule that chose it, and whether it counts as one of the call's retries.
+
+    `at_ms` is now, but for RETRY_AT, LINE and relayed limits: the instant from which the same may be tried again.
+    """
 
     action: Action
     reason: RetryReason
@@ -191,7 +195,7 @@ def decide(call: CallFacts, outcome: Outcome, now_ms: int) -> RetryDecision:
     reason, action = next((reason, action) for reason, action, applies in _RULES if applies(case))
     if action is Action.NEXT_RUNG and not call.next_rung:
         action = Action.RELAY
-    waits = action in {Action.RETRY_AT, Action.LINE}
+    waits = action in {Action.RETRY_AT, Action.LINE} or (action is Action.RELAY and case.limited)
     counts = action in {Action.RETRY_AT, Action.NEXT_RUNG} or (
         action is Action.OTHER_KEY and outcome.verdict is Verdict.KEY_DEAD
     )
