@@ -43,7 +43,7 @@ def test_the_key_goes_to_its_target_and_nowhere_else(capfd):
             assert not [name for name in hit.headers if name.startswith("x-swarmgate") or name == "cookie"]
             assert KEY not in str(dict(raw.headers)) + raw.text
             assert raw.headers["x-swarmgate-key-id"] == "first"
-            assert KEY not in repr(vars(on.gate)) + repr(list(on.gate.pump.journal.entries))
+            assert KEY not in repr(vars(on.gate)) + repr(on.gate.pump.journal.entries)
             for path in ("/nowhere", f"/v1/{KEY[:3]}"):
                 with pytest.raises(openai.NotFoundError) as caught:
                     await client.post(path, cast_to=object, body={})

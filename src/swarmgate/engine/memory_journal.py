@@ -24,19 +24,24 @@ class Entry(NamedTuple):
 class MemoryJournal:
     """ports.Journal over the `newest` entries."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("_lines",)
 
     def __init__(self, newest: int = NEWEST) -> None:
-        self.entries: deque[Entry] = deque(maxlen=newest)
+        self._lines: deque[tuple[str, int, Intent | Note | Answer]] = deque(maxlen=newest)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What was noted, oldest first."""
+        return [Entry(*line) for line in self._lines]
 
     def intent(self, call: Call, intent: Intent) -> None:
         """Note an attempt before its first byte leaves."""
-        self.entries.append(Entry(call.id, intent.attempt, intent))
+        self._lines.append((call.id, intent.attempt, intent))
 
     def note(self, call: Call, note: Note) -> None:
         """Note how an attempt ended."""
-        self.entries.append(Entry(call.id, note.attempt, note))
+        self._lines.append((call.id, note.attempt, note))
 
     def end(self, call: Call, answer: Answer) -> None:
         """Note how the call ended."""
-        self.entries.append(Entry(call.id, call.attempt, answer))
+        self._lines.append((call.id, call.attempt, answer))

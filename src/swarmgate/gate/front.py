@@ -48,8 +48,9 @@ class Front:
 
     def on_body_end(self, end: ClientEnd) -> None:
         """The request is whole."""
-        if end.call is not None:
-            end.call.on_body_end()
+        relay = end.call
+        if relay is not None:
+            relay.desk.complete(relay)
 
     def on_gone(self, end: ClientEnd) -> None:
         """The caller left."""

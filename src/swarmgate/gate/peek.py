@@ -62,9 +62,9 @@ def peek(body: bytes) -> Peeked:
     if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")
     bytes_read = 0
-    for key in _CONTENT & fields.keys():
+    for key in fields.keys() & _CONTENT:
         bytes_read += memoryview(fields[key]).nbytes
-    limits = _LIMITS & fields.keys()
+    limits = fields.keys() & _LIMITS
     max_tokens = _max_tokens(fields, limits) if limits else None
     return Peeked(fields, compact, model, stream == b"true", max_tokens, bytes_read // BYTES_PER_TOKEN + 1)
 

@@ -20,12 +20,21 @@ from swarmgate.gate.target import ModelTarget, passed_lines
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import passed_on
+from swarmgate.http1.render import REPLACED, passed_on
 from swarmgate.ports import Fire
 
 # What an answer says of the key's account, or of repeating, which is the gate's business.
 _KEPT_HERE = frozenset(
-    {b"set-cookie", b"x-request-id", b"retry-after", b"retry-after-ms", b"x-should-retry", b"alt-svc", b"via"}
+    {
+        b"set-cookie",
+        b"x-request-id",
+        b"retry-after",
+        b"retry-after-ms",
+        b"x-should-retry",
+        b"alt-svc",
+        b"via",
+        *REPLACED,
+    }
 )
 _RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
 
@@ -44,11 +53,11 @@ class Relay:
     """One request and its answer; `call` is None until the request is whole and understood."""
 
     __slots__ = (
-        "_desk",
         "_parts",
         "_size",
         "as_events",
         "call",
+        "desk",
         "end",
         "head",
         "identity",
@@ -59,7 +68,7 @@ class Relay:
     )
 
     def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> None:
-        self._desk = desk
+        self.desk = desk
         self._parts: list[bytes] = []
         self._size = 0
         self.end = end
@@ -80,20 +89,16 @@ class Relay:
     def on_body(self, data: bytes) -> None:
         """A piece of the request's body."""
         self._size += len(data)
-        if self._size > self._desk.most_body_bytes:
+        if self._size > self.desk.most_body_bytes:
             self._parts.clear()
-            self.reply(answers.too_long(self._desk.most_body_bytes))
+            self.reply(answers.too_long(self.desk.most_body_bytes))
         else:
             self._parts.append(data)
-
-    def on_body_end(self) -> None:
-        """The request is whole."""
-        self._desk.complete(self)
 
     def on_gone(self) -> None:
         """The caller left."""
         if self.call is not None:
-            self._desk.fire(self.call, CLIENT_LEFT)
+            self.desk.fire(self.call, CLIENT_LEFT)
 
     def on_pause(self) -> None:
         """The caller reads too slowly: stop the target."""
@@ -116,20 +121,6 @@ class Relay:
         body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
         return target.request(key, self.path, passed_lines(self.head), body)
 
-    def show(self, call: Call, attempt: Attempt) -> None:
-        """Let the caller see the answer: whole if it is, else what is held and then whatever comes."""
-        head = attempt.head
-        assert head is not None
-        headers = answer_headers(call, attempt)
-        if attempt.whole:
-            self.shown = True
-            self.end.respond(head.status, headers, attempt.body)
-            return
-        self.as_events = head.content_length is None and attempt.stream is not None
-        self.end.start_stream(head.status, headers, head.content_length)
-        self.end.write_chunk(attempt.body)
-        attempt.go_through(self.end.write_chunk)
-
     def break_off(self, reason: Reason) -> None:
         """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
         if self.as_events:
@@ -144,11 +135,20 @@ class Relays:
         self._now_ms = now_ms
 
     def relay(self, call: Call) -> None:
-        """Show the answer from here on."""
+        """Show the answer: whole if it is, else what is held and then whatever comes."""
         relay, attempt = call.client, call.wire
         assert isinstance(relay, Relay)
         assert isinstance(attempt, Attempt)
-        relay.show(call, attempt)
+        head, end, headers = attempt.head, relay.end, answer_headers(call, attempt)
+        assert head is not None
+        if attempt.whole:
+            relay.shown = True
+            end.respond(head.status, headers, attempt.held[0])
+            return
+        relay.as_events = head.content_length is None and attempt.stream is not None
+        end.start_stream(head.status, headers, head.content_length)
+        end.write_chunk(attempt.body)
+        attempt.go_through(end.write_chunk)
 
     def answer(self, call: Call, answer: Answer) -> None:
         """Say how the call ended, once."""
@@ -181,7 +181,8 @@ def answer_headers(call: Call, attempt: Attempt) -> list[Header]:
     """The target's headers that a caller may see, and how the call was served."""
     head, route = attempt.head, call.route
     assert head is not None
-    headers = [field for field in passed_on(head, _KEPT_HERE) if not field[0].startswith(_RATES)]
+    fields = passed_on(head) if b"connection" in head.fields else head.headers
+    headers = [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
     headers += (
         (b"x-request-id", call.id.encode()),
         (b"x-swarmgate-key-id", route.key.encode() if route else b""),

@@ -79,7 +79,12 @@ def read_answer(body: bytes) -> tuple[Usage, Failure | None]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_unusual(body)
     failure = None if answer.error is msgspec.UNSET else read_failure(answer.error)
-    return (NO_USAGE if answer.usage is None else _usage(answer.usage, NO_USAGE)), failure
+    counts = answer.usage
+    if counts is None:
+        return NO_USAGE, failure
+    if counts.prompt_tokens >= 0 and counts.completion_tokens >= 0:
+        return Usage(counts.prompt_tokens, counts.completion_tokens), failure
+    return _usage(counts, NO_USAGE), failure
 
 
 def read_tail(tail: bytes) -> Usage:

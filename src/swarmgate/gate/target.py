@@ -8,7 +8,7 @@ only, because no other target holds it.
 from collections.abc import Iterable, Mapping
 
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import passed_on, request_head
+from swarmgate.http1.render import REPLACED, passed_on, request_head
 from swarmgate.http1.upstreams import Origin
 
 # What a caller says to the gate or about itself, and what would name an account other than the key's.
@@ -33,9 +33,11 @@ KEPT_HERE = frozenset(
         b"x-forwarded-proto",
         b"x-real-ip",
         b"x-should-retry",
+        *REPLACED,
     }
 )
 _PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer passes
+_OURS = b"x-swarmgate-"
 _V1 = b"/v1"
 _END = b"\r\n"
 
@@ -70,6 +72,5 @@ def passed_lines(head: RequestHead) -> bytes:
 
     A head that was read holds no CR or LF inside a field, so none can begin here.
     """
-    return b"".join(
-        [b"%b: %b\r\n" % field for field in passed_on(head, KEPT_HERE) if not field[0].startswith(b"x-swarmgate-")]
-    )
+    fields = passed_on(head) if b"connection" in head.fields else head.headers
+    return b"".join([b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS])

@@ -146,9 +146,8 @@ class Attempt:
         if head is not None and (self.stream is not None or self._write is not None or head.status >= 400):
             self._end_unusual(head)
             return
-        body = self.body
-        self.held = [body]
-        self.usage, failure = read_answer(body)
+        self.held = [self.body]
+        self.usage, failure = read_answer(self.held[0])
         outcome = OK if failure is None else self._error(failure)
         self._transport.fire(self.call, Ended(outcome, self.used()))
 
@@ -219,6 +218,7 @@ class Attempt:
 
     def _end_unusual(self, head: ResponseHead) -> None:
         """The end of a stream, of a long answer, of an error page."""
+        self.held = [self.body]
         self._transport.live.discard(self)
         stream, failure = self.stream, None
         if head.status >= 400:
