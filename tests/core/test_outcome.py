@@ -56,6 +56,7 @@ def test_a_bare_status(status, kind, breaks):
 @pytest.mark.parametrize(
     ("signal", "kind"),
     [
+        (Signal(), Kind.ERROR_IN_BODY),
         (Signal(200, error_type="server_error", message="boom"), Kind.ERROR_IN_BODY),
         (Signal(200, error_type="rate_limit_error"), Kind.RATE),
         (Signal(200, error_code="insufficient_quota"), Kind.NO_MONEY),

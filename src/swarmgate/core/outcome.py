@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 EJECT_MS = 60_000  # essay A: a key that answers 429 leaves for 60 s, where no hint says better
 LONG_WINDOW_MS = 3_600_000  # from here on a window is waited out elsewhere: other work, other keys
-GATEWAY_SILENT = 408  # RFC 9110 15.5.9: the client may repeat the request
+REQUEST_TIMEOUT = 408  # RFC 9110 15.5.9: the client may repeat the request
 
 
 class Ending(StrEnum):
@@ -172,7 +172,7 @@ def classify(signal: Signal) -> Outcome:
 def _kind(signal: Signal) -> Kind:
     if signal.ending is not Ending.ANSWERED:
         return Kind(signal.ending.value)
-    if signal.status < 400 and not (signal.error_type or signal.error_code or signal.message):
+    if 100 <= signal.status < 400 and not (signal.error_type or signal.error_code or signal.message):
         return Kind.OK
     codes = f"{signal.error_type} {signal.error_code}".lower()
     text = f"{codes} {signal.message}".lower()
@@ -215,7 +215,7 @@ _RULES: tuple[tuple[Kind, Callable[[Signal, str, str], bool]], ...] = (
     (Kind.RATE, _is_rate),
     (
         Kind.SERVER_ERROR,
-        lambda s, *_: s.status == GATEWAY_SILENT or (s.status >= 500 and s.status not in _NEVER_IMPLEMENTED),
+        lambda s, *_: s.status == REQUEST_TIMEOUT or (s.status >= 500 and s.status not in _NEVER_IMPLEMENTED),
     ),
     (Kind.ERROR_IN_BODY, lambda s, *_: s.status < 400),
 )
