@@ -150,11 +150,16 @@ def _slots(published: Published) -> Compiled:
         burst=published.amount,
         hold_ms=hold_ms,
         lease_ms=published.lease_ms + hold_ms,
-        floors=floors(published.amount, (1, 1, 1), published.reserve),
+        floors=_kept_slots(published),
         line=published.line,
     )
     share = published.window_ms * 1_000 // (hold_ms + published.answer_ms)
     return Compiled(limits, published.amount, EXACT - 1, share)
+
+
+def _kept_slots(published: Published) -> tuple[int, int, int]:
+    """Slots kept for better classes stand empty for good, unlike a bucket's floor: only if the operator asks."""
+    return (0, 0, 0) if published.reserve is None else floors(published.amount, (1, 1, 1), published.reserve)
 
 
 def _concurrency(published: Published) -> Compiled:
@@ -162,7 +167,7 @@ def _concurrency(published: Published) -> Compiled:
         BudgetKind.LEASES,
         burst=published.amount,
         lease_ms=published.lease_ms,
-        floors=floors(published.amount, (1, 1, 1), published.reserve),
+        floors=_kept_slots(published),
         line=published.line,
     )
     return Compiled(limits, published.amount, EXACT - 1, 1_000)

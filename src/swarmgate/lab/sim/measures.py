@@ -14,6 +14,7 @@ from swarmgate.lab.sim.swarm import Job
 from swarmgate.lab.sim.world import World
 from swarmgate.lab.witness import Unit
 
+ADD_A_BURST = frozenset({"store_lag", "store_frozen", "store_down", "store_flush", "clock_step", "gate_pause"})
 Twin = Callable[[told.Scenario], World]
 
 
@@ -63,6 +64,25 @@ def over_limit(world: World, target: told.Target) -> int:
         if not limit.hidden
         for witness in witnesses
     )
+
+
+def beyond_faults(world: World, target: told.Target) -> int:
+    """
+    By how many units a window exceeded a published limit, beyond what its faults may add.
+
+    Each loss of the store, flush, restart or step of its clock may add one burst, once; the compiler left room for one
+    (design 2: P1).
+    """
+    events = sum(fault.kind in ADD_A_BURST for fault in world.weather.plan)
+    worst = 0
+    for index, limit in rate_limits(target):
+        if limit.hidden:
+            continue
+        burst = next(b.compiled.limits.burst for b in world.policies[target.name].budgets if b.limit == index)
+        for witness in world.targets[target.name].witnesses:
+            held = witness.most_in_window(limit.window_ms, limit.unit)
+            worst = max(worst, held - limit.limit - max(0, events - 1) * burst)
+    return worst
 
 
 def refused(world: World, target: told.Target) -> tuple[int, int]:

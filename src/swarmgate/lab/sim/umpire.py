@@ -56,7 +56,7 @@ class Umpire:
             name: Bound(limits)
             for policy in policies
             for name, limits in policy.limits()
-            if limits.kind is BudgetKind.LEVEL
+            if limits.kind is BudgetKind.LEVEL and not policy.hidden  # a learned limit has no one bound
         }
 
     @property

@@ -26,9 +26,9 @@ def violations(world: World) -> list[str]:
     """Every promise that this run broke, as sentences."""
     found = []
     for target in world.scenario.targets:
-        over = measures.over_limit(world, target)
-        if over:
-            found.append(f"P2: {over} arrivals beyond the published limit of {target.name}")
+        excess = measures.beyond_faults(world, target)
+        if excess > 0:
+            found.append(f"P2: a window of {target.name} held {excess} units more than its published limit")
     if world.swarm.open_jobs:
         found.append(f"P4: {world.swarm.open_jobs} calls never came to an end")
     if world.swarm.double_ends:

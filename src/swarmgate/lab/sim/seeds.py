@@ -1,0 +1,105 @@
+"""
+Many small worlds from seeds: every scenario with few agents, under random faults, judged by the promises alone.
+
+A seed that breaks a promise is shrunk by leaving out one fault after another while it still breaks it; what is left is a
+`Trial` that anybody can run again. Found trials join a corpus that every test run replays.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from random import Random
+from typing import Any, NamedTuple
+
+from swarmgate.lab import scenario as told
+from swarmgate.lab.faults import Fault, random_plan, without
+from swarmgate.lab.scenario_file import load_shipped, shipped
+from swarmgate.lab.sim.verdicts import violations
+from swarmgate.lab.sim.world import World
+
+AGENTS = 50
+SECONDS = 60
+KEYS = 2
+MOST_PER_MINUTE = 20.0
+CALM_SHARE = 5  # every fifth seed has no faults at all
+FAULTS_BELOW_MS = 45_000
+
+
+class Trial(NamedTuple):
+    """A world that can be run again: scenario, seed and faults say everything."""
+
+    scenario: str
+    seed: int
+    plan: tuple[Fault, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"scenario": self.scenario, "seed": self.seed, "plan": [asdict(fault) for fault in self.plan]}
+
+
+def from_json(values: dict[str, Any]) -> Trial:
+    """The trial that `as_json` wrote."""
+    return Trial(values["scenario"], values["seed"], tuple(Fault(**fault) for fault in values["plan"]))
+
+
+def small(name: str) -> told.Scenario:
+    """A shipped scenario with at most 50 agents for 60 s and few keys, so that it is still under pressure."""
+    scenario = load_shipped(name)
+    share = min(1.0, AGENTS / scenario.agents)
+    loads = tuple(
+        load.model_copy(
+            update={
+                "agents": max(1, int(load.agents * share)),
+                "per_minute": min(load.per_minute / share, max(load.per_minute, MOST_PER_MINUTE)),
+            }
+        )
+        for load in scenario.loads
+    )
+    targets = tuple(
+        target.model_copy(update={"keys": min(KEYS, target.keys), "scopes": min(KEYS, target.scopes)})
+        for target in scenario.targets
+    )
+    return scenario.model_copy(
+        update={
+            "loads": loads,
+            "targets": targets,
+            "duration_s": SECONDS,
+            "warmup_s": 5,
+            "faults": (),
+            "checks": (),
+        }
+    )
+
+
+def trial_of(seed: int) -> Trial:
+    """The trial of a seed."""
+    rng = Random(seed)
+    name = rng.choice(shipped())
+    scenario = small(name)
+    if seed % CALM_SHARE == 0:
+        return Trial(name, seed, ())
+    targets = [target.name for target in scenario.targets]
+    return Trial(name, seed, random_plan(rng, FAULTS_BELOW_MS, targets=targets, gates=scenario.gates))
+
+
+def run(trial: Trial) -> World:
+    """Run a trial to its end."""
+    world = World(small(trial.scenario), trial.seed, trial.plan)
+    world.run()
+    return world
+
+
+def broken(trial: Trial) -> list[str]:
+    """The promises that a trial breaks."""
+    return violations(run(trial))
+
+
+def shrunk(trial: Trial, breaks: Callable[[Trial], bool]) -> Trial:
+    """The trial with as few faults as still break the promise."""
+    index = 0
+    while index < len(trial.plan):
+        smaller = trial._replace(plan=without(trial.plan, index))
+        if breaks(smaller):
+            trial = smaller
+        else:
+            index += 1
+    return trial

@@ -1,0 +1,68 @@
+"""Many small worlds under random faults: every promise holds in each (design 7)."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from swarmgate.lab.faults import Fault
+from swarmgate.lab.scenario_file import shipped
+from swarmgate.lab.sim import seeds
+from swarmgate.lab.sim.seeds import Trial
+
+CORPUS = json.loads((Path(__file__).parents[1] / "data/seeds.json").read_text())
+EVERY_RUN = 200
+LONG_RUN = int(os.environ.get("SEEDS", "2000")) * len(shipped())
+CHUNK = 10
+
+
+def judged(first, count):
+    """What each trial of a span broke, as (trial, sentences); a crash of the world is a broken promise too."""
+    found = []
+    for seed in range(first, first + count):
+        trial = seeds.trial_of(seed)
+        sentences = seeds.broken(trial)
+        if sentences:
+            small = seeds.shrunk(trial, lambda one: bool(seeds.broken(one)))
+            found.append((json.dumps(small.as_json()), sentences))
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, EVERY_RUN, CHUNK))
+def test_no_seed_breaks_a_promise(first):
+    assert judged(first, CHUNK) == []
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("first", range(EVERY_RUN, LONG_RUN, 50))
+def test_no_seed_of_a_long_run_breaks_a_promise(first):
+    assert judged(first, 50) == []
+
+
+@pytest.mark.parametrize("trial", CORPUS["trials"], ids=lambda one: f"{one['scenario']}-{one['seed']}")
+def test_what_was_found_once_stays_fixed(trial):
+    assert seeds.broken(seeds.from_json(trial)) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 7])
+def test_a_seed_reproduces_its_run(seed):
+    trial = seeds.trial_of(seed)
+    assert seeds.run(trial).time.trace_hash == seeds.run(trial).time.trace_hash
+
+
+def test_seeds_differ():
+    assert len({seeds.run(Trial("planner", seed, ())).time.trace_hash for seed in range(3)}) == 3
+
+
+def test_a_trial_survives_its_json():
+    trial = seeds.trial_of(3)
+    assert trial.plan
+    assert seeds.from_json(json.loads(json.dumps(trial.as_json()))) == trial
+
+
+def test_shrinking_leaves_only_the_faults_that_matter():
+    plan = (Fault("store_flush", 10), Fault("store_down", 20, 5), Fault("clock_step", 30, amount=7))
+    small = seeds.shrunk(Trial("planner", 1, plan), lambda one: any(f.kind == "store_down" for f in one.plan))
+    assert small.plan == (plan[1],)

@@ -1,0 +1,82 @@
+"""The scenarios show what they must, in a size that fits a test run; recovery and fairness as the design states them."""
+
+import pytest
+
+from swarmgate.lab.scenario_file import load_shipped, parse, shipped
+from swarmgate.lab.sim import measures
+from swarmgate.lab.sim.seeds import small
+from swarmgate.lab.sim.verdicts import evaluate, violations
+from swarmgate.lab.sim.world import World
+
+RECOVERY = """
+# A closed store is gone for 20 s while 80 % of the capacity is wanted; then everything comes back.
+duration_s = 400
+warmup_s = 60
+
+[[targets]]
+name = "api"
+store_lost = "closed"
+[[targets.limits]]
+kind = "sliding_log"
+limit = 600
+window_ms = 60_000
+
+[[loads]]
+name = "reads"
+kind = "fetch"
+target = "api"
+agents = 64
+per_minute = 6
+arrivals = "open"
+deadline_s = 300
+
+[[faults]]
+kind = "store_down"
+at_ms = 100_000
+for_ms = 20_000
+"""
+
+
+def ran(scenario, seed=1):
+    world = World(scenario, seed)
+    world.run()
+    return world
+
+
+def shorter(name, seconds, warmup):
+    return load_shipped(name).model_copy(update={"duration_s": seconds, "warmup_s": warmup})
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_calm_world_keeps_every_promise_and_meets_no_429_where_limits_are_published(name):
+    world = ran(small(name))
+    assert violations(world) == []
+    if not any(policy.hidden for policy in world.policies.values()):
+        assert sum(measures.refused(world, target)[0] for target in world.scenario.targets) == 0
+
+
+@pytest.mark.parametrize(("name", "seconds", "warmup"), [("planner", 90, 30), ("published-limits", 90, 30)])
+def test_a_shorter_scenario_shows_what_it_must(name, seconds, warmup):
+    world = ran(shorter(name, seconds, warmup))
+    failed = [verdict for verdict in evaluate(world, ran) if not verdict.holds]
+    assert failed == []
+
+
+def test_an_outage_is_recovered_from_within_twice_the_drain_time():
+    world = ran(parse(RECOVERY, "recovery"))
+    assert violations(world) == []
+    capacity, load = 8.0, 6.4
+    drained_ms = 120_000 + int(2 * 20 * load / (capacity - load) * 1_000)
+    late = [job for job in world.swarm.jobs if drained_ms < job.wanted.t_ms < 390_000]
+    assert len(late) > 300
+    assert measures.quantile(measures.waits(late), 0.9) <= 1_000
+    assert all(job.end == "answered" for job in late)
+
+
+def test_the_trace_of_a_world_does_not_depend_on_what_watches_it():
+    scenario = small("p2-flood")
+    watched, unwatched = World(scenario, 5), World(scenario, 5)
+    unwatched.umpire.orders = False
+    watched.run()
+    unwatched.run()
+    assert watched.time.trace_hash == unwatched.time.trace_hash
