@@ -204,6 +204,27 @@ def test_an_answer_before_the_end_of_the_body_is_the_last_and_the_rest_is_swallo
     assert line.transport.aborted
 
 
+@pytest.mark.parametrize("reads", [[POST], [POST[:-5], b"hello"], [POST[:-2], b"lo"], [CHUNKED], [GET]])
+def test_a_call_answered_at_its_head_hears_nothing_more(reads):
+    line = Line()
+    line.heard.at_once = say_ok
+    line.send(*reads)
+    assert [event[0] for event in line.events] == ["request"]
+    assert line.heard.body == b""
+    assert line.written.endswith(b"\r\n\r\nok")
+    line.pass_ms(GOODBYE_MS)
+    assert line.transport.aborted is (reads != [GET])
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_call_answered_at_its_body_hears_nothing_more(last):
+    line = Line()
+    line.heard.at_body = say_ok
+    line.send(POST if last else POST[:-1], GET)
+    assert ("complete", b"hello") not in line.events
+    assert line.events == ([THREE[2], *THREE[:2]] if last else [THREE[2]])
+
+
 def test_without_expect_nobody_is_asked():
     line = Line()
     line.send(UPLOAD)

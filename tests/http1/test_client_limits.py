@@ -1,5 +1,6 @@
 from wire import Line
 
+from swarmgate.http1.answer import GOODBYE_MS
 from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, STALLED_WRITE_MS
 from swarmgate.http1.sweep import NEVER
 
@@ -72,3 +73,15 @@ def test_a_stalled_reader_pauses_the_source_and_is_cut_off_in_the_end():
     assert line.transport.aborted
     line.end.connection_lost(None)
     assert line.events == [*GOT, ("pause",), ("resume",), ("pause",), ("gone",)]
+
+
+def test_the_last_answer_has_its_time_to_leave_and_no_more():
+    line = Line()
+    line.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    say_ok(line.end)
+    assert line.transport.closed
+    line.pass_ms(GOODBYE_MS - 1)
+    line.end.resume_writing()
+    assert not line.transport.aborted
+    line.pass_ms(1)
+    assert line.transport.aborted

@@ -145,10 +145,11 @@ def test_a_connection_paused_at_its_end_reads_again_for_the_next():
 
 
 @pytest.mark.parametrize("at", ["head", "chunk"])
-def test_after_abandon_the_owner_hears_nothing(at):
+@pytest.mark.parametrize("reads", [[SIZED], [CHUNKED], [CHUNKED[:-8], CHUNKED[-8:]]])
+def test_after_abandon_the_owner_hears_nothing(at, reads):
     far = begun()
     far.owner.then = {at: far.end.abandon}
-    far.receive(CHUNKED[:-8], CHUNKED[-8:])
+    far.receive(*reads)
     far.end.connection_lost(None)
     assert far.events == [("head", 200), ("closed",)]
     assert far.transport.aborted

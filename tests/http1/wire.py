@@ -57,20 +57,23 @@ class FakeTransport:
 
 
 class Recorder:
-    """Writes down each event; `answer` is called when a request is complete, and may answer at once or not at all."""
+    """Writes down each event; `at_once`, `at_body` and `answer` may answer at the head, at payload, at the end."""
 
     def __init__(self, answer: Callable[[ClientEnd], None] | None = None) -> None:
         self.events: list[tuple] = []
         self.answer = answer or (lambda end: None)
+        self.at_once = self.at_body = lambda end: None
         self.body = b""
 
     def on_request(self, end, head):
         self.body = b""
         self.events.append(("request", head.method, head.target))
+        self.at_once(end)
 
     def on_body(self, end, data):
         assert data
         self.body += data
+        self.at_body(end)
 
     def on_body_end(self, end):
         self.events.append(("complete", self.body))

@@ -26,14 +26,13 @@ STALLED_WRITE_MS = 60_000
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_handler", "_heads", "_serving", "_waiting")
+    __slots__ = ("_body_ms", "_handler", "_heads", "_waiting")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
         self._heads = HeadBuffer(REQUEST_FIRST)
         self._waiting = bytearray()  # pipelined, unparsed
-        self._serving = False  # inside the loop over requests: it goes on by itself
         self._body_ms = BODY_MS
 
     def open_tunnel(self, idle_ms: int) -> None:
@@ -54,9 +53,10 @@ class ClientEnd(Answering):
 
     def data_received(self, data: bytes) -> None:
         """A read: the next head, this call's body, or bytes that must wait."""
-        if self.head is not None and not self._body.done:
+        head = self.head
+        if head is not None and not self._body.done:
             self.deadline_ms = self._sweep.now_ms + self._body_ms
-            data = self._take_body(data)
+            data = self._take_body(head, data)
         if not data or not self._open:
             return
         if self.head is None:
@@ -66,7 +66,6 @@ class ClientEnd(Answering):
 
     def _serve(self, data: bytes) -> None:
         """Begin calls from `data` until one is in flight; what follows it waits."""
-        self._serving = True
         while data and self.head is None and self._open:
             try:
                 found = self._heads.feed(data)
@@ -79,7 +78,6 @@ class ClientEnd(Answering):
                 self._refuse(bad)
                 break
             data = self._begin(head, found[1])
-        self._serving = False
         if data and self._open:
             self._hold(data)
 
@@ -89,20 +87,19 @@ class ClientEnd(Answering):
         self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
         self._handler.on_request(self, head)
         if not self._body.done:
-            return self._take_body(data) if data else data
+            return self._take_body(head, data) if data and self.head is head else b""
         if self.head is head:
             self._handler.on_body_end(self)
         return data
 
-    def _take_body(self, data: bytes) -> bytes:
+    def _take_body(self, head: RequestHead, data: bytes) -> bytes:
         """Give the handler what is body of `data`; the rest comes back."""
-        head = self.head
         try:
             payload = self._body.feed(data)
         except BadBody as bad:
             self._break(BadHead(400, bad.reason, bad.sentence, bad.field))
             return b""
-        if payload and head is not None:
+        if payload:
             self._handler.on_body(self, payload)
         if not self._body.done:
             return b""
@@ -112,8 +109,8 @@ class ClientEnd(Answering):
         return self._body.leftover
 
     def _hold(self, data: bytes) -> None:
-        if not self._body.done:  # a tunnel was opened meanwhile
-            self._take_body(data)
+        if self.head is not None and not self._body.done:  # a tunnel was opened meanwhile
+            self._take_body(self.head, data)
             return
         self._waiting += data
         if len(self._waiting) >= MAX_WAITING_BYTES:
@@ -168,7 +165,7 @@ class ClientEnd(Answering):
         else:
             self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
             self.resume()
-            if self._waiting and not self._serving:
+            if self._waiting:
                 data = bytes(self._waiting)
                 self._waiting.clear()
                 self._serve(data)

@@ -20,6 +20,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,256})?\r\n")
 _MAYBE_SIZE_LINE = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,256})?\r?)?")
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+_MAYBE_TRAILER_LINE = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?::[\t -~\x80-\xff]*)?)?\r?")
 
 _NONE, _LENGTH, _CLOSE, _SIZE, _DATA, _DATA_END, _TRAILER = range(7)
 
@@ -48,8 +49,8 @@ class BodyReader:
 
     def __init__(self, step: int, left: int = 0) -> None:
         self._step = step
-        self._left = left  # payload bytes still to come of this body or chunk
-        self._held = b""  # an unfinished size line or trailer section
+        self._left = left  # payload bytes to come of this body or chunk; of trailers, the bytes that came
+        self._held = b""  # an unfinished line
         self.done = step == _NONE
         self.leftover = b""
 
@@ -127,7 +128,7 @@ class BodyReader:
             return self._wait(data, pos)
         size, pos = int(line[1], 16), line.end()
         if size == 0:
-            self._step = _TRAILER
+            self._step, self._left = _TRAILER, 0
             return pos
         end = pos + size
         if data[end : end + 2] == b"\r\n":  # whole, with its end: stay here
@@ -157,18 +158,19 @@ class BodyReader:
 
     def _trailer(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
         """Trailers are read for their end and dropped: none is needed, and forbidden ones are an attack (RFC 9110 6.5)."""
-        if data.startswith(b"\r\n", pos):
+        end = data.find(b"\r\n", pos)
+        if end == pos:
             self._end(data, pos + 2)
             return -1
-        end = data.find(b"\r\n\r\n", pos)
-        if (end if end >= 0 else len(data)) - pos > MAX_TRAILER_BYTES:
+        pattern, line_end = (_MAYBE_TRAILER_LINE, len(data)) if end < 0 else (_TRAILER_LINE, end)
+        if self._left + line_end - pos > MAX_TRAILER_BYTES:
             raise BadBody("trailer", "trailer_too_large", f"more than {MAX_TRAILER_BYTES} bytes")
+        if not pattern.fullmatch(data, pos, line_end):
+            raise BadBody("trailer", "bad_trailer", "a line is no header field")
         if end < 0:
             return self._wait(data, pos)
-        if not all(_TRAILER_LINE.fullmatch(line) for line in data[pos:end].split(b"\r\n")):
-            raise BadBody("trailer", "bad_trailer", "a line is no header field")
-        self._end(data, end + 4)
-        return -1
+        self._left += end + 2 - pos
+        return end + 2
 
     _STEPS: ClassVar = {_SIZE: _size, _DATA: _data, _DATA_END: _data_end, _TRAILER: _trailer}
 
