@@ -1,0 +1,81 @@
+"""Reading a model call: total over any bytes, what was judged is what is sent, no key twice."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.core.errors import BadInput
+from swarmgate.gate.peek import peek
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=8), values, max_size=6).map(
+    lambda said: {key: value for key, value in said.items() if key not in {"stream", "max_tokens"}} | {"model": "m"}
+)
+spaces = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", " :  ")])
+
+
+@given(st.binary(max_size=200) | objects.map(lambda said: json.dumps(said).encode()[:-2]))
+def test_any_bytes_are_a_call_or_bad_input(body):
+    with contextlib.suppress(BadInput):
+        assert isinstance(peek(body).model, str)
+
+
+@given(objects, spaces, st.booleans())
+def test_what_is_sent_means_what_was_written(said, separators, ascii_only):
+    body = json.dumps(said, separators=separators, ensure_ascii=ascii_only).encode()
+    peeked = peek(body)
+    assert json.loads(peeked.body) == said
+    assert json.loads(peeked.with_model("other")) == said | {"model": "other"}
+    assert peeked.model == "m"
+
+
+@given(objects, spaces, st.data())
+def test_a_key_that_stands_twice_is_an_error_wherever_it_stands(said, separators, data):
+    comma, colon = separators
+    members = [json.dumps(key) + colon + json.dumps(value) for key, value in said.items()]
+    again = json.dumps(data.draw(st.sampled_from(sorted(said)))) + colon + json.dumps(data.draw(values))
+    members.insert(data.draw(st.integers(0, len(members))), again)
+    with pytest.raises(BadInput):
+        peek(("{" + comma.join(members) + "}").encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "body"),
+        (b"[]", "body"),
+        (b'{"model":"m"} x', "body"),
+        (b'{"model":"m","x":NaN}', "body"),
+        (b'{"model":"m","x":' + b"[" * 100_000, "body"),
+        (b"{}", "model"),
+        (b'{"model":1}', "model"),
+        (b'{"model":"\xff"}', "model"),
+        (b'{"model":"m","m\\u006fdel":"n"}', "body"),
+        (b'{"model":"m","stream":1}', "stream"),
+        (b'{"model":"m","stream":"true"}', "stream"),
+        (b'{"model":"m","max_tokens":"9"}', "max_tokens"),
+        (b'{"model":"m","max_tokens":0}', "max_tokens"),
+        (b'{"model":"m","max_tokens":1e400}', "max_tokens"),
+        (b'{"model":"m","max_completion_tokens":-1}', "max_completion_tokens"),
+    ],
+)
+def test_what_is_wrong_is_named(body, field):
+    with pytest.raises(BadInput) as caught:
+        peek(body)
+    assert caught.value.field == field
+
+
+def test_sizes():
+    peeked = peek(json.dumps({"model": "m", "messages": "x" * 4_000, "max_tokens": 7, "stream": True}).encode())
+    assert peeked.stream
+    assert peeked.max_tokens == 7
+    assert peeked.prompt_tokens == 4_002 // 4 + 1
+    assert peek(b'{"model":"m","max_tokens":null}').max_tokens is None
+    assert peek(b'{"model":"m","max_tokens":9,"max_completion_tokens":4}').max_tokens == 4

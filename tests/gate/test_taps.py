@@ -1,0 +1,124 @@
+"""What an answer says while it passes, however it is cut into reads."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import DONE, FINISH, ROLE, USAGE, event, token
+
+from swarmgate.gate.taps import NO_USAGE, StreamTap, Usage, read_answer, read_error_body, read_tail
+
+COMMENT = b": OPENROUTER PROCESSING\n\n"
+STREAM = COMMENT + ROLE + token("fo") + token('"usage":{"error"') + FINISH + USAGE + DONE
+ANTHROPIC = [
+    b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}\n\n',
+    b'event: ping\ndata: {"type": "ping"}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"type":"text","text":""}}\n\n',
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}\n\n',
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{},"usage":{"output_tokens":15}}\n\n',
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+]
+RESPONSES = [
+    b'event: response.created\ndata: {"type":"response.created","response":{"error":null,"usage":null}}\n\n',
+    b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"Hi"}\n\n',
+    b'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":4,"output_tokens":2}}}\n\n',
+]
+
+
+def pieces(stream, cuts):
+    edges = [0, *sorted(cuts), len(stream)]
+    return [stream[a:b] for a, b in pairwise(edges)]
+
+
+@given(st.sets(st.integers(1, len(STREAM) - 1)), st.sampled_from([b"\n", b"\r\n"]))
+def test_a_stream_means_the_same_however_it_is_cut(cuts, newline):
+    tap = StreamTap()
+    for piece in pieces(STREAM, cuts):
+        tap.feed(piece.replace(b"\n", newline))
+    tap.close(b"")
+    assert tap.usage == Usage(9, 3)
+    assert tap.finished
+    assert tap.begun
+    assert tap.failure is None
+
+
+@pytest.mark.parametrize(
+    ("events", "first"),
+    [
+        ([COMMENT, ROLE, token("a"), DONE], 2),
+        ([COMMENT, ROLE, event({"choices": [], "prompt_filter_results": []}), FINISH, DONE], 3),
+        ([event({"choices": [{"index": 0, "text": "a"}]}), DONE], 0),
+        ([event({"choices": [{"index": 0, "delta": {"tool_calls": [{"id": "t"}]}}]}), DONE], 0),
+        ([event({"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]}), DONE], 0),
+        ([ROLE, DONE], 1),
+        (ANTHROPIC, 3),
+        (RESPONSES, 1),
+        ([b"data: no json\n\n"], 0),
+    ],
+)
+def test_the_first_content_is_no_comment_and_no_preamble(events, first):
+    tap = StreamTap()
+    begun = []
+    for payload in events:
+        tap.feed(payload)
+        begun.append(tap.begun)
+    assert begun.index(True) == first
+
+
+@pytest.mark.parametrize(("events", "usage"), [(ANTHROPIC, Usage(25, 15)), (RESPONSES, Usage(4, 2))])
+def test_usage_in_other_dialects(events, usage):
+    tap = StreamTap()
+    for payload in events:
+        tap.feed(payload)
+    assert tap.usage == usage
+    assert tap.finished
+
+
+def test_an_error_inside_a_stream_is_no_content():
+    tap = StreamTap()
+    tap.feed(event({"error": {"message": "overloaded", "type": "server_error", "code": 503}}))
+    assert not tap.begun
+    assert tap.failure == ("server_error", "503", "overloaded")
+
+
+def test_an_event_without_an_end_is_not_held_for_ever():
+    tap = StreamTap()
+    for _ in range(200):
+        tap.feed(b"data: " + b"x" * 1_000)
+    assert len(tap.carry) <= 64 * 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "usage", "failure"),
+    [
+        (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}', Usage(5, 2), None),
+        (b'{"usage":{"prompt_tokens":5,"total_tokens":5}}', Usage(5, 0), None),
+        (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', Usage(5, 2), None),
+        (b'{"usage":null}', NO_USAGE, None),
+        (b'{"usage":{"prompt_tokens":"5"}}', NO_USAGE, None),
+        (b'{"usage":7,"error":{"message":"m"}}', NO_USAGE, ("", "", "m")),
+        (b'{"error":"broken"}', NO_USAGE, ("", "", "broken")),
+        (b'{"error":{}}', NO_USAGE, None),
+        (b"no json", NO_USAGE, None),
+        (b"", NO_USAGE, None),
+    ],
+)
+def test_whole_answers(body, usage, failure):
+    assert read_answer(body) == (usage, failure)
+
+
+def test_the_usage_of_an_answer_too_long_to_hold():
+    tail = b'..."usage":{"old":1}},"usage":{"prompt_tokens":5,"completion_tokens":2,"d":{"cached":0}},"x":1}'
+    assert read_tail(tail) == Usage(5, 2)
+    assert read_tail(b"...") == NO_USAGE
+
+
+@given(st.binary() | st.text().map(lambda text: b'{"error":' + text.encode() + b"}"))
+def test_any_bytes_can_be_read(body):
+    read_answer(body)
+    read_error_body(body)
+    read_tail(body)
+    tap = StreamTap()
+    tap.feed(b"data: " + body + b"\n\n")
+    tap.close(body)
