@@ -1,0 +1,126 @@
+"""
+What a process remembers over a clean stop, and whether it may (design 4: Cold start).
+
+A file marks that a gate runs; a clean stop replaces it by the saved book. Where the mark is found without its gate, the
+last run ended uncleanly: what it had used is unknown, so budgets start cold. A folder that never held either has never
+sent anything: budgets start warm. Instants are those of a clock that goes on over restarts (ms since the epoch).
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swarmgate.core.book import Book, Lease
+from swarmgate.core.kernel import define
+from swarmgate.core.limits import Limits
+
+RUNNING = "running"
+SAVED = "budgets.json"
+VERSION = 1
+LONG_AGO_MS = -(2**51)
+
+
+class Start(NamedTuple):
+    """The book to start with, and why it is as it is, for the operator's log."""
+
+    book: Book
+    sentence: str
+
+
+def begin(folder: Path, now_ms: int, limits: dict[str, Limits]) -> Start:
+    """
+    Take the folder over: the book of the last clean stop, a cold one, or a warm one; then mark that a gate runs.
+
+    A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    start = _found(folder, now_ms, limits)
+    mark = folder / RUNNING
+    mark.touch(mode=0o600)
+    (folder / SAVED).unlink(missing_ok=True)
+    return start
+
+
+def _found(folder: Path, now_ms: int, limits: dict[str, Limits]) -> Start:
+    saved = folder / SAVED
+    if (folder / RUNNING).exists():
+        return Start(_empty(now_ms, now_ms), "the last run did not stop cleanly: budgets start cold")
+    if not saved.exists():
+        return Start(_empty(LONG_AGO_MS, now_ms), "first run here: budgets start full")
+    try:
+        book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        saved.replace(folder / f"{SAVED}.broken")
+        return Start(_empty(now_ms, now_ms), f"{saved} cannot be read ({error}): budgets start cold")
+    return Start(book, "budgets go on from the last clean stop")
+
+
+def finish(folder: Path, book: Book) -> None:
+    """Save the book and remove the mark: the next start may go on from here."""
+    text = json.dumps(saved_form(book), separators=(",", ":"))
+    fresh = folder / f"{SAVED}.new"
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(folder / SAVED)
+    (folder / RUNNING).unlink(missing_ok=True)
+
+
+def saved_form(book: Book) -> dict[str, Any]:
+    """A book as plain values; who waits is not saved, for nobody waits after a stop."""
+    return {
+        "version": VERSION,
+        "birth_ms": book.birth_ms,
+        "now_ms": book.now_ms,
+        "sequence": book.sequence,
+        "cells": {
+            name: {
+                "level": cell.level,
+                "scale": cell.scale,
+                "at_ms": cell.at_ms,
+                "slices": sorted((cell.slices or {}).items()),
+                "leases": [(key, one.amount, one.expires_ms, one.firm) for key, one in cell.leases.items()],
+            }
+            for name, cell in book.cells.items()
+        },
+    }
+
+
+def restored(saved: dict[str, Any], now_ms: int, limits: dict[str, Limits]) -> Book:
+    """
+    The saved book under the limits in force now; a budget whose unit of account changed starts cold.
+
+    Errors: ValueError, KeyError, TypeError if it is no saved book, or of a version that is not known here.
+    """
+    if saved["version"] != VERSION:
+        raise ValueError(f"version {saved['version']} is not {VERSION}")
+    book = _empty(saved["birth_ms"], max(now_ms, saved["now_ms"]))
+    book.sequence = saved["sequence"]
+    for name, kept in saved["cells"].items():
+        told = limits.get(name)
+        if told is None:
+            continue
+        define(book, name, told)
+        cell = book.cells[name]
+        if cell.scale != kept["scale"]:
+            cell.level = told.burst * told.scale if told.drain else cell.level
+            continue
+        cell.level = kept["level"]
+        cell.at_ms = kept["at_ms"]
+        if cell.slices is not None:
+            cell.slices.update({int(index): int(units) for index, units in kept["slices"]})
+        for key, amount, expires_ms, firm in kept["leases"]:
+            lease = cell.leases[key] = Lease(int(amount), int(expires_ms))
+            lease.firm = bool(firm)
+        cell.pending = sum(lease.amount for lease in cell.leases.values())
+        cell.due_ms = min((lease.expires_ms for lease in cell.leases.values()), default=cell.due_ms)
+    return book
+
+
+def _empty(birth_ms: int, now_ms: int) -> Book:
+    book = Book(birth_ms)
+    book.now_ms = now_ms
+    return book

@@ -1,0 +1,88 @@
+"""A clean stop is remembered, an unclean one is not trusted (design 4: Cold start; reliability LG-08)."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.core import kernel
+from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.book import Book, Take, Usage, first_score
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.stores.memory import snapshot
+
+NOW = 1_700_000_000_000
+LIMITS = {
+    "a": Limits(BudgetKind.LEVEL, burst=20, quota=10, window_ms=1_000),
+    "s": Limits(BudgetKind.LEASES, burst=3, hold_ms=5_000),
+    "c": Limits(BudgetKind.COUNTER, burst=50, window_ms=3_600_000, slices=24),
+}
+
+
+def ask(lease, *demands, rank=0):
+    return Take(lease, lease, rank, first_score(rank), (demands,), 10_000, waits=False)
+
+
+def used_book(steps):
+    book = Book(0)
+    book.now_ms = NOW
+    for name, limits in LIMITS.items():
+        kernel.define(book, name, limits)
+    now = NOW
+    for number, (wait, cost, ends) in enumerate(steps):
+        now += wait
+        lease = f"l{number}"
+        granted = isinstance(kernel.take(book, ask(lease, ("a", cost, 1), ("s", 0, 1), ("c", cost, 0)), now), Granted)
+        if granted and ends:
+            kernel.settle(book, lease, (Usage("a", 1, 1), Usage("s", 0, 0)), now, last=True)
+    return book, now
+
+
+steps = st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 9), st.booleans()), max_size=30)
+
+
+@given(steps, st.integers(0, 20_000), st.integers(0, 20))
+def test_a_restored_book_decides_as_the_saved_one_would_have(plan, later, cost):
+    book, now = used_book(plan)
+    copy = snapshot.restored(json.loads(json.dumps(snapshot.saved_form(book))), now, LIMITS)
+    request = ask("next", ("a", cost, 0), ("s", 0, 1), ("c", cost, 0))
+    first, second = (kernel.take(one, request, now + later) for one in (book, copy))
+    assert type(first) is type(second)
+    if isinstance(first, Denied):  # when others were told to come back is not remembered
+        first, second = (one._replace(not_before_ms=0, due_ms=0) for one in (first, second))
+    assert first == second
+
+
+def test_the_three_ways_to_start(tmp_path):
+    folder = tmp_path / "state"
+    first = snapshot.begin(folder, NOW, LIMITS)
+    assert "first run" in first.sentence
+    kernel.define(first.book, "a", LIMITS["a"])
+    assert isinstance(kernel.take(first.book, ask("x", ("a", 20, 0)), NOW), Granted)
+    snapshot.finish(folder, first.book)
+    again = snapshot.begin(folder, NOW + 100, LIMITS)
+    assert "clean stop" in again.sentence
+    assert isinstance(kernel.take(again.book, ask("y", ("a", 2, 0)), NOW + 100), Denied)
+    crashed = snapshot.begin(folder, NOW + 10_000, LIMITS)
+    assert "cold" in crashed.sentence
+    kernel.define(crashed.book, "a", LIMITS["a"])
+    assert isinstance(kernel.take(crashed.book, ask("z", ("a", 1, 0)), NOW + 10_000), Denied)
+
+
+def test_a_broken_file_is_kept_and_counts_as_an_unclean_stop(tmp_path):
+    (tmp_path / snapshot.SAVED).write_text('{"version": 1, "cells": ')
+    start = snapshot.begin(tmp_path, NOW, LIMITS)
+    assert "cold" in start.sentence
+    assert start.book.birth_ms == NOW
+    assert (tmp_path / "budgets.json.broken").exists()
+
+
+def test_a_newer_version_is_not_guessed_at(tmp_path):
+    (tmp_path / snapshot.SAVED).write_text(json.dumps({"version": 99}))
+    assert "version 99" in snapshot.begin(tmp_path, NOW, LIMITS).sentence
+
+
+def test_the_saved_file_is_for_its_owner_only(tmp_path):
+    start = snapshot.begin(tmp_path, NOW, LIMITS)
+    snapshot.finish(tmp_path, start.book)
+    assert (tmp_path / snapshot.SAVED).stat().st_mode & 0o077 == 0
