@@ -10,8 +10,12 @@ from swarmgate.http1.framing import (
     BadBody,
     BodyReader,
     frame,
+    no_body,
+    of_chunks,
+    of_length,
     request_body,
     response_body,
+    until_close,
 )
 from swarmgate.http1.head import parse_request, parse_response
 
@@ -47,12 +51,12 @@ def chunked_bodies(draw):
 @given(chunked_bodies(), st.binary(max_size=9), SIZES)
 def test_chunks_come_out_whole_however_they_are_cut(body, leftover, sizes):
     payload, raw = body
-    assert read(BodyReader.of_chunks(), cut(raw + leftover, sizes)) == (payload, True, leftover)
+    assert read(of_chunks(), cut(raw + leftover, sizes)) == (payload, True, leftover)
 
 
 @given(st.binary(max_size=60), st.binary(max_size=9), SIZES)
 def test_a_length_is_exact(payload, leftover, sizes):
-    reader = BodyReader.of_length(len(payload))
+    reader = of_length(len(payload))
     assert reader.done is (not payload)
     assert read(reader, cut(payload + leftover, sizes)) == (payload, True, leftover)
 
@@ -60,20 +64,20 @@ def test_a_length_is_exact(payload, leftover, sizes):
 @given(chunked_bodies(), SIZES)
 def test_an_unfinished_body_is_never_done(body, sizes):
     _, raw = body
-    reader = BodyReader.of_chunks()
+    reader = of_chunks()
     assert read(reader, cut(raw[:-1], sizes))[1:] == (False, b"")
     assert not reader.eof()
 
 
 @given(st.binary(max_size=60), SIZES)
 def test_until_close_everything_is_payload_and_only_the_end_ends_it(payload, sizes):
-    reader = BodyReader.until_close()
+    reader = until_close()
     assert read(reader, cut(payload, sizes)) == (payload, False, b"")
     assert reader.eof()
 
 
 def test_no_body_leaves_every_byte_over():
-    reader = BodyReader.empty()
+    reader = no_body()
     assert reader.done
     assert read(reader, [b"ab", b"c"]) == (b"", True, b"abc")
 
@@ -119,7 +123,7 @@ BROKEN = [
 def test_broken_chunks_are_refused_whole_or_byte_by_byte(raw, reason):
     for parts in ([raw], [bytes([byte]) for byte in raw]):
         with pytest.raises(BadBody) as caught:
-            read(BodyReader.of_chunks(), parts)
+            read(of_chunks(), parts)
         assert caught.value.reason == reason
 
 
@@ -127,7 +131,7 @@ def test_broken_chunks_are_refused_whole_or_byte_by_byte(raw, reason):
 def test_broken_chunks_are_refused_at_every_split(raw, reason):
     for at in range(1, len(raw)):
         with pytest.raises(BadBody) as caught:
-            read(BodyReader.of_chunks(), [raw[:at], raw[at:]])
+            read(of_chunks(), [raw[:at], raw[at:]])
         assert caught.value.reason == reason
 
 
@@ -137,7 +141,7 @@ PIECES = st.lists(PIECE, min_size=1, max_size=14).map(b"".join)
 
 @given(PIECES | st.binary(min_size=1, max_size=40), SIZES)
 def test_what_we_accept_as_chunks_h11_reads_the_same(raw, sizes):
-    reader = BodyReader.of_chunks()
+    reader = of_chunks()
     try:
         payload, done, leftover = read(reader, cut(raw, sizes))
     except BadBody:
@@ -160,7 +164,7 @@ def test_what_we_accept_as_chunks_h11_reads_the_same(raw, sizes):
 def test_cuts_never_change_the_verdict(raw, sizes):
     def verdict(parts):
         try:
-            return read(BodyReader.of_chunks(), parts)
+            return read(of_chunks(), parts)
         except BadBody as bad:
             return bad.reason
 
@@ -170,11 +174,11 @@ def test_cuts_never_change_the_verdict(raw, sizes):
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_framed_payload_reads_back(payloads):
     raw = b"".join([frame(payload) for payload in payloads]) + LAST_CHUNK
-    assert read(BodyReader.of_chunks(), [raw]) == (b"".join(payloads), True, b"")
+    assert read(of_chunks(), [raw]) == (b"".join(payloads), True, b"")
 
 
 def test_a_chunk_may_be_larger_than_any_read_and_is_not_held():
-    reader = BodyReader.of_chunks()
+    reader = of_chunks()
     assert reader.feed(b"fffffffff\r\n" + b"x" * 1000) == b"x" * 1000
     assert reader.feed(b"y" * 1000) == b"y" * 1000
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarmgate.http1.connection import Connection
-from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, BodyReader
+from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_head
@@ -33,7 +33,7 @@ class Answering(Connection):
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__(sweep)
-        self._body = BodyReader.empty()
+        self._body = no_body()
         self._open = True  # further requests are read
         self._keep = True  # after this answer, too
         self._begun = False
@@ -86,7 +86,7 @@ class Answering(Connection):
             self._transport.write(CONTINUE)
 
     def _start_tunnel(self) -> None:
-        self._begun, self._out, self._body = True, UNTIL_CLOSE, BodyReader.until_close()
+        self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
         self._transport.write(TUNNEL_OPEN)
 
     def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:

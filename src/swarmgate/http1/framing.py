@@ -42,7 +42,7 @@ class BodyReader:
     """
     Reads one body: `feed` gives the payload of a read, `done` tells its end, `leftover` holds bytes that came after.
 
-    Make one by `of_length`, `of_chunks`, `until_close` or `empty`.
+    Make one by `of_length`, `of_chunks`, `until_close` or `no_body`.
     """
 
     __slots__ = ("_held", "_left", "_step", "done", "leftover")
@@ -53,26 +53,6 @@ class BodyReader:
         self._held = b""  # an unfinished line
         self.done = step == _NONE
         self.leftover = b""
-
-    @classmethod
-    def of_length(cls, length: int) -> "BodyReader":
-        """A body of exactly `length` bytes."""
-        return cls(_LENGTH if length else _NONE, length)
-
-    @classmethod
-    def of_chunks(cls) -> "BodyReader":
-        """A body in chunks (transfer-encoding: chunked)."""
-        return cls(_SIZE)
-
-    @classmethod
-    def until_close(cls) -> "BodyReader":
-        """A response body that only the end of the connection ends, or the bytes of a tunnel."""
-        return cls(_CLOSE)
-
-    @classmethod
-    def empty(cls) -> "BodyReader":
-        """No body at all: done at once."""
-        return cls(_NONE)
 
     def feed(self, data: bytes) -> bytes:
         """The payload in this read, joined; raises BadBody, after which the connection is of no use."""
@@ -175,17 +155,37 @@ class BodyReader:
     _STEPS: ClassVar = {_SIZE: _size, _DATA: _data, _DATA_END: _data_end, _TRAILER: _trailer}
 
 
+def of_length(length: int) -> BodyReader:
+    """A body of exactly `length` bytes."""
+    return BodyReader(_LENGTH if length else _NONE, length)
+
+
+def of_chunks() -> BodyReader:
+    """A body in chunks (transfer-encoding: chunked)."""
+    return BodyReader(_SIZE)
+
+
+def until_close() -> BodyReader:
+    """A response body that only the end of the connection ends, or the bytes of a tunnel."""
+    return BodyReader(_CLOSE)
+
+
+def no_body() -> BodyReader:
+    """Nothing at all: done at once."""
+    return BodyReader(_NONE)
+
+
 def request_body(head: RequestHead) -> BodyReader:
     """The reader for a request's body: without a length and without chunks there is none (RFC 9112 6.3)."""
     if head.chunked:
-        return BodyReader.of_chunks()
-    return BodyReader.of_length(head.content_length or 0)
+        return of_chunks()
+    return of_length(head.content_length or 0)
 
 
 def response_body(head: ResponseHead, method: bytes) -> BodyReader:
     """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
     if method == b"HEAD" or head.status in NO_BODY_STATUS:
-        return BodyReader.empty()
+        return no_body()
     if head.chunked:
-        return BodyReader.of_chunks()
-    return BodyReader.until_close() if head.content_length is None else BodyReader.of_length(head.content_length)
+        return of_chunks()
+    return until_close() if head.content_length is None else of_length(head.content_length)

@@ -10,7 +10,7 @@ more than cutting the lines ourselves (9.5 us against 6 for 17 headers), so it i
 import httptools
 
 from swarmgate.http1.plain import is_plain_request, is_plain_response
-from swarmgate.http1.refusals import MAX_HEADERS, REQUEST_ROWS, RESPONSE_ROWS, BadHead, refuse
+from swarmgate.http1.refusals import MAX_HEADERS, REQUEST_ROWS, RESPONSE_ROWS, refuse
 
 Header = tuple[bytes, bytes]
 
@@ -77,9 +77,12 @@ class Head:
         length = self.fields.get(b"content-length")
         self.content_length = None if length is None else int(length)
         self.chunked = b"transfer-encoding" in self.fields
-        wish = self.fields.get(b"connection", b"").lower()
-        closes = b"close" in wish and b"close" in [token.strip() for token in wish.split(b",")]
-        self.keep_alive = self.version == b"HTTP/1.1" and not closes
+        wish = self.fields.get(b"connection")
+        self.keep_alive = self.version == b"HTTP/1.1" and (wish is None or not _says_close(wish.lower()))
+
+
+def _says_close(wish: bytes) -> bool:
+    return b"close" in wish and b"close" in [token.strip() for token in wish.split(b",")]
 
 
 class RequestHead(Head):
@@ -112,13 +115,15 @@ class ResponseHead(Head):
         self.reason = b" ".join(parts[2:])
 
 
-def _judge(parser: httptools.HttpRequestParser | httptools.HttpResponseParser, raw: bytes) -> None:
+def _complaint(parser: httptools.HttpRequestParser | httptools.HttpResponseParser, raw: bytes) -> str | None:
+    """What llhttp has against a head."""
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
-        pass  # neither Upgrade nor CONNECT changes how a head reads
+        return None  # neither Upgrade nor CONNECT changes how a head reads
     except httptools.HttpParserError as error:
-        raise BadHead(400, "malformed", f"is not read by llhttp: {error}") from None
+        return f"is not read by llhttp: {error}"
+    return None
 
 
 def parse_request(raw: bytes) -> RequestHead:
@@ -128,9 +133,9 @@ def parse_request(raw: bytes) -> RequestHead:
     Raises BadHead with the status to answer; every refusal is a row of refusals.REQUEST_ROWS or llhttp's.
     """
     head = RequestHead(raw)
-    if not is_plain_request(head):
-        refuse(head, REQUEST_ROWS)
-    _judge(httptools.HttpRequestParser(_SILENT), raw)
+    complaint = _complaint(httptools.HttpRequestParser(_SILENT), raw)
+    if complaint or not is_plain_request(head):
+        refuse(head, REQUEST_ROWS, complaint)
     head.settle_framing()
     return head
 
@@ -142,9 +147,10 @@ def parse_response(raw: bytes) -> ResponseHead:
     Raises BadHead (the status is for the log; a client is answered 502).
     """
     head = ResponseHead(raw)
-    if not is_plain_response(head):
-        refuse(head, RESPONSE_ROWS)
-    if head.status != 101:  # llhttp stops at a switch of protocols, which nobody here accepts anyway
-        _judge(httptools.HttpResponseParser(_SILENT), raw)
+    complaint = None  # at a switch of protocols llhttp stops, and nobody here accepts one anyway
+    if head.status != 101:
+        complaint = _complaint(httptools.HttpResponseParser(_SILENT), raw)
+    if complaint or not is_plain_response(head):
+        refuse(head, RESPONSE_ROWS, complaint)
     head.settle_framing()
     return head

@@ -49,6 +49,15 @@ class Pool(Generic[C, W]):
         self.uses = 0
         self.dials = 0
 
+    def take(self, now_ms: int) -> C | None:
+        """The warmest idle connection, if nobody waits: the common case, without a to-do."""
+        if self._waiting or not self._idle or self._idle[-1][1] <= now_ms:
+            return None
+        connection, _ = self._idle.pop()
+        self._leased.add(connection)
+        self.uses += 1
+        return connection
+
     def ask(self, waiter: W, now_ms: int) -> Todo[C, W]:
         """A call wants a connection; it gets one at once or waits its turn. Raises PoolFull."""
         if len(self._waiting) >= self._max_waiting:

@@ -151,8 +151,10 @@ REQUEST_ROWS = (*START[:1], *LINES, *START[1:], *FRAMING, *HOST, *WISHES)
 RESPONSE_ROWS = (*START[1:2], *LINES, *FRAMING)  # without a version nothing else is worth a look
 
 
-def refuse(head: Lines, rows: tuple[Row, ...]) -> None:
-    """Raise BadHead for the first row that applies; do nothing when none does."""
+def refuse(head: Lines, rows: tuple[Row, ...], complaint: str | None) -> None:
+    """Raise BadHead for the first row that applies, else for llhttp's complaint; do nothing when there is neither."""
     for row in rows:
         if row.applies(head):
             raise BadHead(row.status, row.name, row.sentence, row.field)
+    if complaint:
+        raise BadHead(400, "malformed", complaint)

@@ -94,9 +94,8 @@ def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], b
 
 
 def _lines(start: bytes, fields: list[Header]) -> bytes:
-    lines = [start, *map(b": ".join, fields)]
-    raw = b"\r\n".join(lines) + b"\r\n\r\n"
-    if len(raw) - len(raw.translate(None, b"\r\n\0")) != 2 * len(lines) + 2:
+    raw = b"\r\n".join([start, *map(b": ".join, fields), b"", b""])
+    if len(raw) - len(raw.translate(None, b"\r\n\0")) != 2 * len(fields) + 4:
         raise BadField(_culprit(start, fields))
     return raw
 

@@ -6,7 +6,7 @@ not without end; one that switches protocols was never asked for, because Upgrad
 """
 
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import BodyReader, response_body
+from swarmgate.http1.framing import no_body, response_body, until_close
 from swarmgate.http1.head import ResponseHead, parse_response
 from swarmgate.http1.head_buffer import RESPONSE_FIRST, HeadBuffer
 from swarmgate.http1.refusals import BadHead
@@ -33,7 +33,7 @@ class ResponseReader:
         self._interim = 0
         self.head: ResponseHead | None = None
         self.wants_head = False
-        self.body = BodyReader.empty()
+        self.body = no_body()
 
     def begin(self, method: bytes) -> None:
         """A request with this method was sent; HEAD has no body whatever the response's fields say."""
@@ -41,7 +41,7 @@ class ResponseReader:
 
     def begin_tunnel(self) -> None:
         """No head will come: every byte is payload."""
-        self.head, self.wants_head, self.body = None, False, BodyReader.until_close()
+        self.head, self.wants_head, self.body = None, False, until_close()
 
     def feed_head(self, data: bytes) -> bytes:
         """

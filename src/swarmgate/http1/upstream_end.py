@@ -96,7 +96,8 @@ class UpstreamEnd(Connection):
     def keep_ms(self) -> int:
         """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
         head = self._response.head
-        hint = _TIMEOUT.search(head.fields.get(b"keep-alive", b"")) if head is not None else None
+        said = head.fields.get(b"keep-alive") if head is not None else None
+        hint = _TIMEOUT.search(said) if said is not None else None
         return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000
 
     def _limit(self) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.pool import Pool, PoolFull, Todo
+from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstream_end import UpstreamEnd
 
@@ -61,8 +61,13 @@ class HostConnections:
 
     def connect(self, waiter: Waiter) -> None:
         """Give the waiter a connection: a kept one at once, else when one is free or dialled."""
+        now_ms = self._sweep.now_ms
+        end = self.pool.take(now_ms)
+        if end is not None:
+            self._give(waiter, end)
+            return
         try:
-            todo = self.pool.ask(waiter, self._sweep.now_ms)
+            todo = self.pool.ask(waiter, now_ms)
         except PoolFull:
             waiter.on_no_connection(Fault.POOL_FULL)
         else:
@@ -70,7 +75,9 @@ class HostConnections:
 
     def on_free(self, end: UpstreamEnd) -> None:
         """A connection may serve another exchange."""
-        self._do(self.pool.give_back(end, self._sweep.now_ms, end.keep_ms))
+        todo = self.pool.give_back(end, self._sweep.now_ms, end.keep_ms)
+        if todo is not NOTHING:
+            self._do(todo)
 
     def on_closed(self, end: UpstreamEnd) -> None:
         """A connection is gone."""
@@ -86,10 +93,13 @@ class HostConnections:
         for _ in range(todo.dial):
             self._shared.locate(self._origin, self._located)
         for waiter, end in todo.give:
-            if end.is_closing:  # its end was seen after it had become idle
-                self._do(self.pool.bounce(waiter, end, self._sweep.now_ms))
-            else:
-                waiter.on_connection(end)
+            self._give(waiter, end)
+
+    def _give(self, waiter: Waiter, end: UpstreamEnd) -> None:
+        if end.is_closing:  # its end was seen after it had become idle
+            self._do(self.pool.bounce(waiter, end, self._sweep.now_ms))
+        else:
+            waiter.on_connection(end)
 
     def _located(self, found: Endpoint | Fault) -> None:
         if isinstance(found, Fault):  # later, so that a long line of waiters is no deep recursion
