@@ -174,6 +174,7 @@ class Target(_Table):
                 headroom_percent=self.headroom,
                 largest=(largest, largest, largest),
                 line=line,
+                sharing=len(self.keys) if line else 1,
             )
         )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
 from swarmgate.core.book import Demand
-from swarmgate.core.compiler import Compiled, Unit
+from swarmgate.core.compiler import WAY, Compiled, Unit
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.record import Call, Route, Rung
@@ -35,6 +35,11 @@ class Budget(NamedTuple):
     unit: Unit
     compiled: Compiled
 
+    @property
+    def way(self) -> str:
+        """The places for what is on its way to the target (design 4: Compiler, U)."""
+        return self.name + WAY
+
 
 def gate(loop: asyncio.AbstractEventLoop, config: Config, failed: Callable[[Call, Exception], None]) -> Gate:
     """The gate that a configuration describes, not yet listening; `failed` hears of bugs in single calls."""
@@ -50,6 +55,7 @@ def plan(config: Config) -> Plan:
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
     budgets = [budget for shop in shops.values() for budget in shop.budgets()]
     limits = {budget.name: budget.compiled.limits for budget in budgets}
+    limits |= {budget.way: way for budget in budgets if (way := budget.compiled.way()) is not None}
     return Plan(
         Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
         {name: shop.model_target() for name, shop in shops.items()},
@@ -95,10 +101,14 @@ class _Shop:
 
 def _route(key: str, budgets: list[Budget]) -> Route:
     fixed: list[Demand] = []
-    first_byte, whole, metered = [], [], []
-    for name, unit, compiled in budgets:
+    first_byte, whole, metered, ways, weighed = [], [], [], [], []
+    for budget in budgets:
+        name, unit, compiled = budget
+        if compiled.limits.kind is BudgetKind.LEVEL:
+            ways.append(budget.way)
         if unit is Unit.TOKENS:
             metered.append(name)
+            weighed += ways[-1:]
         elif unit is Unit.CONCURRENT:
             fixed.append((name, 0, 1))
             whole.append(name)
@@ -106,9 +116,18 @@ def _route(key: str, budgets: list[Budget]) -> Route:
             fixed.append((name, 0, 1))
             first_byte.append(name)
         else:
-            fixed.append((name, 1, 0))
+            fixed += [(name, 1, 0), (budget.way, 0, 1)]
     fresh_ms = min((budget.compiled.fresh_ms for budget in budgets), default=FRESH_MS)
-    return Route(key, tuple(fixed), tuple(metered), tuple(first_byte), tuple(whole), min(fresh_ms, FRESH_MS))
+    return Route(
+        key,
+        tuple(fixed),
+        tuple(metered),
+        tuple(first_byte),
+        tuple(whole),
+        tuple(ways),
+        tuple(weighed),
+        min(fresh_ms, FRESH_MS),
+    )
 
 
 def _auth(kind: str, key: str) -> Header:

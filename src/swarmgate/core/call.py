@@ -17,6 +17,7 @@ from swarmgate.core.events import (
     ClientLeft,
     Content,
     DeadlinePassed,
+    Delivered,
     Ended,
     Event,
     Lost,
@@ -48,12 +49,12 @@ def _ignore(_call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
 
 
 def _left_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
-    """The caller left before anything was sent: out of every line at once."""
+    """The caller left while nothing is on the wire: out of every line at once."""
     return (ABORT, *queueing.leave_and_end(call, End.CANCELLED, Reason.CALLER_LEFT))
 
 
 def _late_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
-    """The caller's time is over before anything was sent."""
+    """The caller's time is over while nothing is on the wire."""
     return (ABORT, *queueing.leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
 
 
@@ -63,7 +64,7 @@ def _to(*states: State) -> frozenset[State]:
 
 S = State
 _AFTER_FAILURE = _to(S.CONNECTING, S.BACKOFF, S.ENDED)
-_AFTER_ASKING = _to(S.ASKING, S.CONNECTING, S.WAITING, S.SENDING, S.ENDED)
+_AFTER_ASKING = _to(S.ASKING, S.CONNECTING, S.WAITING, S.ENDED)
 _IN_LINE: dict[type, Entry] = {
     ClientLeft: Entry(_left_in_line, _to(S.ENDED)),
     DeadlinePassed: Entry(_late_in_line, _to(S.ENDED)),
@@ -71,8 +72,6 @@ _IN_LINE: dict[type, Entry] = {
 _ON_THE_WIRE: dict[type, Entry] = {
     ClientLeft: Entry(running.left, _to(S.ENDED)),
     DeadlinePassed: Entry(running.too_late, _to(S.ENDED)),
-    Ended: Entry(running.ended, _AFTER_FAILURE),
-    Lost: Entry(running.lost, _AFTER_FAILURE),
 }
 
 TABLE: dict[State, dict[type, Entry]] = {
@@ -81,33 +80,39 @@ TABLE: dict[State, dict[type, Entry]] = {
         **_IN_LINE,
         Ready: Entry(queueing.ask, _AFTER_ASKING),
         Lost: Entry(running.unconnected, _AFTER_FAILURE),
-        Woken: Entry(_ignore, _to(S.CONNECTING)),
+        Woken: Entry(queueing.unserved, _to(S.CONNECTING, S.ENDED)),
     },
     S.ASKING: {
         **_IN_LINE,
-        Granted: Entry(queueing.granted, _AFTER_ASKING),
-        Denied: Entry(queueing.denied, _to(S.CONNECTING, S.WAITING, S.ENDED)),
+        Granted: Entry(queueing.granted, _AFTER_ASKING | {S.SENDING}),
+        Denied: Entry(queueing.denied, _AFTER_ASKING),
         StoreLost: Entry(queueing.store_lost, _to(S.WAITING, S.ENDED)),
         Lost: Entry(_ignore, _to(S.ASKING)),  # sending will find out
         Woken: Entry(_ignore, _to(S.ASKING)),
     },
     S.WAITING: {**_IN_LINE, Woken: Entry(queueing.connect, _to(S.CONNECTING))},
-    S.BACKOFF: {**_IN_LINE, Woken: Entry(queueing.connect, _to(S.CONNECTING))},
+    S.BACKOFF: {**_IN_LINE, Woken: Entry(queueing.resume, _to(S.BACKOFF, S.CONNECTING))},
     S.SENDING: {
         **_ON_THE_WIRE,
         Content: Entry(running.content, _to(S.RELAYING)),
-        Woken: Entry(running.slow, _to(S.SENDING) | _AFTER_FAILURE),
+        Delivered: Entry(running.delivered, _to(S.SENDING)),
+        Ended: Entry(running.ended, _AFTER_FAILURE),
+        Lost: Entry(running.lost, _AFTER_FAILURE),
+        Woken: Entry(running.slow, _AFTER_FAILURE | {S.SENDING}),
     },
     S.RELAYING: {
         **_ON_THE_WIRE,
         Progress: Entry(running.progress, _to(S.RELAYING)),
-        Woken: Entry(running.slow, _to(S.RELAYING) | _AFTER_FAILURE),
+        Delivered: Entry(running.delivered, _to(S.RELAYING)),
+        Ended: Entry(running.ended, _to(S.ENDED)),
+        Lost: Entry(running.lost, _to(S.ENDED)),
+        Woken: Entry(running.slow, _to(S.RELAYING, S.ENDED)),
     },
     S.ENDED: {
         Granted: Entry(queueing.grant_after_end, _to(S.ENDED)),
         Denied: Entry(queueing.denial_after_end, _to(S.ENDED)),
         **dict.fromkeys((Ready, Woken, Lost, Ended, Content, Progress, StoreLost), Entry(_ignore, _to(S.ENDED))),
-        **dict.fromkeys((ClientLeft, DeadlinePassed), Entry(_ignore, _to(S.ENDED))),
+        **dict.fromkeys((ClientLeft, DeadlinePassed, Delivered), Entry(_ignore, _to(S.ENDED))),
     },
 }
 

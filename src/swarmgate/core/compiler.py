@@ -19,6 +19,7 @@ SLICES = 24
 FINEST = 1_000  # a rate is kept in thousandths of a unit per window
 LARGEST_SLOTS = 10_000
 USUAL_ANSWER_MS = 300
+WAY = ":way"  # ends the name of the places for what is on its way, beside its budget's
 
 
 class Unit(StrEnum):
@@ -53,6 +54,7 @@ class Published:
     reset_ms: int | None = None
     lease_ms: int = 60_000
     line: str = ""
+    sharing: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,15 @@ class Compiled:
     undelivered: int
     fresh_ms: int
     yield_permille: int
+
+
+    def way(self) -> Limits | None:
+        """The places for what is on its way, taken with the budget itself; None where the kind needs none."""
+        limits = self.limits
+        if limits.kind is not BudgetKind.LEVEL:
+            return None
+        line = f"{limits.line}{WAY}" if limits.line else ""
+        return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing)
 
 
 def compile_limit(published: Published) -> Compiled:
@@ -134,6 +145,7 @@ def _bucket(published: Published) -> Compiled | None:
         window_ms=window_ms * fine,
         floors=floors(burst, published.largest, published.reserve),
         line=published.line,
+        sharing=published.sharing,
     )
     return Compiled(limits, undelivered, fresh, steady * 1_000 // (amount * fine))
 
@@ -152,6 +164,7 @@ def _slots(published: Published) -> Compiled:
         lease_ms=published.lease_ms + hold_ms,
         floors=_kept_slots(published),
         line=published.line,
+        sharing=published.sharing,
     )
     share = published.window_ms * 1_000 // (hold_ms + published.answer_ms)
     return Compiled(limits, published.amount, EXACT - 1, share)
@@ -169,6 +182,7 @@ def _concurrency(published: Published) -> Compiled:
         lease_ms=published.lease_ms,
         floors=_kept_slots(published),
         line=published.line,
+        sharing=published.sharing,
     )
     return Compiled(limits, published.amount, EXACT - 1, 1_000)
 
@@ -187,6 +201,7 @@ def _counter(published: Published) -> Compiled:
         anchor_ms=(published.reset_ms or 0) % max(published.window_ms, 1),
         floors=floors(cap, published.largest, published.reserve),
         line=published.line,
+        sharing=published.sharing,
     )
     share = cap * 1_000 // published.amount
     return Compiled(limits, 0, EXACT - 1, share if aligned else share * slices // (slices + 1))

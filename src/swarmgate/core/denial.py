@@ -41,8 +41,7 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     not_before_ms = due_ms = max(case.ready_ms, min(case.turn_ms, now_ms + SENT_AWAY_AT_MOST_MS))
     if case.kind is not BlockKind.NEVER:
         if score == first_score(request.rank):
-            book.sequence = max(book.sequence + 1, now_ms * 1_000)
-            score = request.rank * CLASS_STEP + book.sequence
+            score = _first_place(book, request, case, now_ms)
         if request.waits:
             due_ms = _due(case, position, now_ms)
             lines = _stand(book, request, case, score, due_ms)
@@ -96,7 +95,7 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
         )
     elif at_ms > now_ms:
         kind, certain_ms = BlockKind.TIME, at_ms
-    elif holds_back(cell, rank, request.score, need, now_ms) is not None:
+    elif holds_back(cell, request, need, now_ms) is not None:
         kind, certain_ms = BlockKind.LINE, now_ms
     else:
         return None
@@ -129,7 +128,7 @@ def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
 
 def _turn(cell: BudgetCell, request: Take, need: Need, now_ms: int) -> int:
     """A guess when the caller's turn comes, as if everybody before it needed as much; so repeats come paced."""
-    position = cell.line.position(request.score)
+    position = cell.line.position(request.score) // cell.limits.sharing
     if not position or not cell.drain:
         return now_ms
     ahead = cell.pending + (position + 1) * sum(need)
@@ -143,6 +142,16 @@ def _due(case: _Case, position: int, now_ms: int) -> int:
         return max(case.ready_ms, min(case.turn_ms, latest_ms))
     soon_ms = now_ms + ASK_AGAIN_MS * (1 + position)
     return min(max(soon_ms, case.ready_ms, case.turn_ms), latest_ms)
+
+
+def _first_place(book: Book, request: Take, case: _Case, now_ms: int) -> int:
+    """The place that the ticket has already if the answer that told it was lost, else the last of its class."""
+    for blocker in case.blockers:
+        entry = book.cells[blocker.budget].line.entries.get(request.ticket)
+        if entry is not None:
+            return entry.score
+    book.sequence = max(book.sequence + 1, now_ms * 1_000)
+    return request.rank * CLASS_STEP + book.sequence
 
 
 def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:

@@ -39,6 +39,10 @@ class Content:
     """The first content of the answer is here; from now on the client may see it."""
 
 
+class Delivered:
+    """The request has arrived at the target: its bytes were acknowledged."""
+
+
 class ClientLeft:
     """The caller closed its connection while its call was open."""
 
@@ -79,6 +83,7 @@ Event = (
     | Ready
     | Woken
     | Content
+    | Delivered
     | ClientLeft
     | DeadlinePassed
     | Granted
@@ -93,5 +98,6 @@ ARRIVED = Arrived()
 READY = Ready()
 WOKEN = Woken()
 CONTENT = Content()
+DELIVERED = Delivered()
 CLIENT_LEFT = ClientLeft()
 DEADLINE_PASSED = DeadlinePassed()

@@ -63,7 +63,6 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
     now_ms = advance(book, raw_ms)
     cells = book.cells
     rank = request.rank
-    score = request.score
     for index, demands in enumerate(request.alternatives):
         for name, cost, reserve in demands:
             cell = cells[name]
@@ -71,7 +70,7 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
                 touch(cell, now_ms)
             if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank]:
                 break
-            if cell.order and holds_back(cell, rank, score, (cost, reserve), now_ms) is not None:
+            if cell.order and holds_back(cell, request, (cost, reserve), now_ms) is not None:
                 break
         else:
             return _commit(book, request, index, now_ms)

@@ -39,7 +39,7 @@ class Limits:
     `quota` units drain per `window_ms` (LEVEL). `hold_ms` keeps a slot busy after its release (LEASES).
     `slices` divides `window_ms` (COUNTER; 1 = one calendar window that starts at `anchor_ms`).
     `lease_ms` is the longest hold a lost store may have forgotten. `line` is shared by interchangeable budgets;
-    empty = a line of its own. Errors: `BadLimit`.
+    empty = a line of its own; `sharing` is how many budgets share it. Errors: `BadLimit`.
     """
 
     kind: BudgetKind
@@ -52,10 +52,11 @@ class Limits:
     anchor_ms: int = 0
     lease_ms: int = 0
     line: str = ""
+    sharing: int = 1
     revision: int = 1
 
     def __post_init__(self) -> None:
-        for field in ("burst", "quota", "window_ms", "hold_ms", "slices", "lease_ms", "anchor_ms", "revision"):
+        for field in ("burst", "quota", "window_ms", "hold_ms", "slices", "lease_ms", "anchor_ms", "sharing", "revision"):
             _check_amount(field, getattr(self, field))
         for index, floor in enumerate(self.floors):
             _check_amount(f"floors[{index}]", floor)
@@ -63,6 +64,8 @@ class Limits:
                 raise BadLimit(f"floors[{index}]", floor, f"a floor cannot exceed the burst of {self.burst}")
         if len(self.floors) != CLASSES:
             raise BadLimit("floors", self.floors, "one floor for each of P0, P1 and P2")
+        if not self.sharing:
+            raise BadLimit("sharing", self.sharing, "a line has at least one budget")
         if self.window_ms < 1 or self.slices < 1 or self.window_ms < self.slices:
             raise BadLimit("window_ms", self.window_ms, f"must hold {self.slices} slices of at least 1 ms")
         if self.kind is BudgetKind.LEVEL:

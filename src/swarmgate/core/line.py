@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from swarmgate.core.limits import EXACT, BudgetKind
 
 if TYPE_CHECKING:
-    from swarmgate.core.book import BudgetCell
+    from swarmgate.core.book import BudgetCell, Take
 
 CLASS_STEP = 2**51
 UNCLAIMED_MS = 250
@@ -72,25 +72,26 @@ def leave(line: Line, ticket: str) -> None:
         del line.order[bisect_left(line.order, (entry.score, ticket))]
 
 
-def holds_back(cell: "BudgetCell", rank: int, score: int, need: Need, now_ms: int) -> Entry | None:
+def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> Entry | None:
     """
-    The better live ticket because of which a call of that class, score and need must not take from `cell` now.
+    The better live ticket because of which the caller must not take `need` from `cell` now.
 
-    Looks at the first 32 better live tickets among 256; expired ones are dropped on the way.
+    Looks at the first 32 better live tickets among 256; expired ones are dropped on the way. The caller's own ticket may
+    stand there without its knowledge, since an answer was lost: it ends the look, for nobody waits for himself.
     """
     line = cell.line
     dead: list[str] = []
     found: Entry | None = None
     looked = 0
     for place, ticket in line.order[:SCAN_AT_MOST]:
-        if place >= score or looked >= LOOK_AT_MOST:
+        if place >= request.score or ticket == request.ticket or looked >= LOOK_AT_MOST:
             break
         entry = line.entries[ticket]
         if entry.expires_ms <= now_ms:
             dead.append(ticket)
         elif entry.due_ms + UNCLAIMED_MS >= now_ms:
             looked += 1
-            if not _may_pass(cell, entry, rank, need, now_ms):
+            if not _may_pass(cell, entry, request.rank, need, now_ms):
                 found = entry
                 break
     for ticket in dead:
@@ -106,14 +107,10 @@ def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: i
         taken = cell.pending + sum(need) + sum(entry.need)
         return cell.level + taken * cell.scale <= cell.caps[better]
     alone_ms = earliest(cell, better, entry.need, now_ms)
+    if cell.limits.line and cell.name != entry.at and now_ms < entry.ready_ms <= (alone_ms or EXACT):
+        return True  # interchangeable budgets share a line: this ticket will start at another one, no later than here
     after_ms = earliest(cell, better, entry.need, now_ms, need)
-    if not cell.limits.line:
-        return after_ms is not None and (after_ms <= entry.ready_ms or after_ms == alone_ms)
-    # Interchangeable budgets share a line: the ticket takes whichever admits it first.
-    own_ms = entry.ready_ms if alone_ms is None else min(entry.ready_ms, alone_ms)
-    if cell.name != entry.at and entry.ready_ms <= own_ms:
-        return True
-    return after_ms is not None and after_ms <= own_ms
+    return after_ms is not None and (after_ms <= entry.ready_ms or after_ms == alone_ms)
 
 
 def earliest(cell: "BudgetCell", rank: int, need: Need, now_ms: int, first: Need = NOTHING) -> int | None:

@@ -3,12 +3,13 @@ The life of a call until its request leaves: connect, ask, wait for a turn, be d
 
 A token is taken last, when a connection is ready, and is lost if it gets older than the route allows (design 2: P1).
 A deferral is not a failure: it uses no retry and keeps its place (P6). Every function here is an entry of the table
-in core/call.py.
+in core/call.py, or what several of them share.
 """
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
 from swarmgate.core.book import Take, first_score
 from swarmgate.core.commands import (
+    ABORT,
     CONNECT,
     PARK,
     SEND,
@@ -23,10 +24,15 @@ from swarmgate.core.commands import (
 from swarmgate.core.events import StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State
+from swarmgate.core.retry import RUNG_MS
 
 LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
+RENEW_MS = 30_000
 CANDIDATES = 3  # keys offered in one take
 ASK_STORE_AGAIN_MS = 250
+OLD_TOKENS = 3  # lost one after the other; then the store is too slow to be asked at once again
+DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
+COME_BACK_MS = 1_000
 
 Commands = tuple[Command, ...]
 
@@ -38,34 +44,48 @@ _WHY = {
 }
 
 
-def connect(call: Call, _event: object, _now_ms: int) -> Commands:
+def connect(call: Call, _event: object, now_ms: int) -> Commands:
     """Have a connection to the rung's target; the token comes after it."""
     call.room.wake(call)
+    call.route = None
+    call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
     call.state = State.CONNECTING
     return (CONNECT,)
+
+
+def unserved(call: Call, _event: object, now_ms: int) -> Commands:
+    """No connection as long as the caller's patience lasted: all are in use, or too much is on its way."""
+    if now_ms < call.alarm_ms:
+        return ()
+    denied = synthetic(call, now_ms, now_ms + COME_BACK_MS, call.rungs[call.rung].target, BlockKind.EVENT)
+    return (ABORT, *_defer(call, denied, Reason.POLICY_SLOTS))
 
 
 def ask(call: Call, _event: object, now_ms: int) -> Commands:
     """Take from the budgets of the best keys, all or nothing."""
     rung = call.rungs[call.rung]
+    waits = now_ms < call.wait_until_ms
     # One key is offered at first, since most calls are admitted at once; a call that was denied offers more.
-    keys = rung.ring.candidates(now_ms, 1 if call.denied is None else CANDIDATES)
+    keys = rung.ring.candidates(now_ms, 1 if waits and call.denied is None else CANDIDATES)
     if not keys:
         return _no_key(call, now_ms)
     call.offered = tuple([rung.routes[key] for key in keys])
     call.asked_ms = now_ms
+    call.asked_turn = call.room.turn
+    call.asks += 1
+    call.lease = f"{call.id}.{call.asks}"  # never used again: a late answer of the store must not end another's
     call.state = State.ASKING
     return (
         Ask(
             Take(
                 call.ticket,
-                f"{call.id}.{call.attempt + 1}",
+                call.lease,
                 call.rank,
                 call.score,
                 tuple([route.demands(call.prompt, call.reserve) for route in call.offered]),
                 LEASE_MS,
                 call.standing,
-                waits=now_ms < call.wait_until_ms,
+                waits=waits,
             )
         ),
     )
@@ -74,66 +94,75 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
 def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     """Send at once; a token that got old on its way is lost and another one taken."""
     route = call.offered[event.chosen]
-    call.route = route
-    call.denied = None
     if call.standing:
         call.room.leave(call)
         call.standing = ()
     if now_ms - call.asked_ms > route.fresh_ms:
-        return (Release(f"{call.id}.{call.attempt + 1}", route.budgets()), *ask(call, event, now_ms))
+        return _too_old(call, event, now_ms)
+    call.denied = None
+    call.route = route
     call.attempt += 1
     call.rung_sends += 1
-    if call.attempt == 1:
+    if call.rung_sends == 1:
         call.rungs[call.rung].retries.first_send(now_ms)
     call.reserved_left = call.reserve
+    call.delivered = False
     call.sent_ms = now_ms
-    call.alarm_ms = now_ms + call.content_ms
+    call.alarm_ms = now_ms + min(call.content_ms, RENEW_MS)
     call.state = State.SENDING
     return (Intent(call.attempt), SEND)
 
 
 def denied(call: Call, event: Denied, now_ms: int) -> Commands:
-    """Wait for a turn while the caller's patience lasts, else defer."""
-    call.denied = event
+    """Offer more keys if only one was, then wait for a turn while the caller's patience lasts, else defer."""
+    rung = call.rungs[call.rung]
+    first = call.denied is None and event.kind is not BlockKind.LINE
+    if first and len(call.offered) == 1 < len(rung.routes) and rung.ring.ready(now_ms):
+        call.denied, call.score, call.standing = event, event.score, event.lines
+        return ask(call, event, now_ms)
     if event.kind is BlockKind.NEVER:
-        if call.rung + 1 < len(call.rungs):
-            call.rung += 1
-            return (PARK, *connect(call, event, now_ms))
-        return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
-    call.standing = event.lines
-    if call.room.crowded(call, event.lines):
-        call.score = first_score(call.rank)  # no place is kept for what there was no room for
-        return (PARK, *leave_and_end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
-    call.score = event.score
-    if now_ms >= call.wait_until_ms:
-        return (PARK, *defer(call, event, now_ms))
-    call.state = State.WAITING
-    due_ms = now_ms + max(1, event.due_ms - event.now_ms)  # the store's clock is not ours
-    call.room.wait(call, min(due_ms, call.wait_until_ms))
-    return (PARK,)
+        return _never(call, event, now_ms)
+    return _wait(call, event, _WHY[event.kind], now_ms)
 
 
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
     """A store that is closed without its server defers like an exhausted budget."""
     again_ms = now_ms + ASK_STORE_AGAIN_MS
-    blocker = Blocker(event.reason, BlockKind.EVENT, again_ms, again_ms, 0, 0, 0, 0)
-    return denied(call, _synthetic(call, now_ms, again_ms, blocker), now_ms)
+    return _wait(call, synthetic(call, now_ms, again_ms, event.reason, BlockKind.EVENT), Reason.GATE_STORE_LOST, now_ms)
 
 
-def defer(call: Call, _event: object, _now_ms: int) -> Commands:
-    """Answer with when to come back; the ticket keeps its place for a while by itself."""
-    reason = _WHY[call.denied.kind] if call.denied is not None else Reason.POLICY_KEYS_OUT
+def resume(call: Call, event: object, now_ms: int) -> Commands:
+    """The backoff is over; nothing wakes a call earlier."""
+    return connect(call, event, now_ms) if now_ms >= call.alarm_ms else ()
+
+
+def next_rung(call: Call, now_ms: int) -> Commands:
+    """Step down: of the old rung nothing stays, no place in its lines either; only the age in line does."""
+    left = leave(call)
+    call.rung += 1
+    call.rung_sends = 0
+    call.other_key_tried = False
+    call.denied = None
+    return (*left, *connect(call, None, now_ms))
+
+
+def has_next_rung(call: Call) -> bool:
+    """Whether there is one, and the call may go there: another target does not know what a write has done already (P7)."""
+    return call.rung + 1 < len(call.rungs) and not call.written
+
+
+def leave(call: Call) -> Commands:
+    """Give up every place in line, here and in the store."""
+    lines, call.standing = call.standing, ()
     call.room.leave(call)
-    return end(call, End.DEFERRED, reason)
+    return (Leave(lines),) if lines else ()
 
 
 def leave_and_end(call: Call, how: End, reason: Reason) -> Commands:
-    """End a call that stands in lines; nobody waits behind a ticket that is gone."""
-    lines = call.standing
-    call.room.leave(call)
-    call.standing = ()
-    finish = end(call, how, reason)
-    return (Leave(lines), *finish) if lines else finish
+    """End a call that is not on the wire; nobody waits behind a ticket that is gone."""
+    if call.written and how in {End.FAILED, End.REFUSED}:
+        how = End.UNKNOWN_EFFECT  # it was sent once, and that answer was lost (P7)
+    return (*leave(call), *end(call, how, reason))
 
 
 def end(call: Call, how: End, reason: Reason | None) -> Commands:
@@ -147,25 +176,69 @@ def end(call: Call, how: End, reason: Reason | None) -> Commands:
 
 def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:
     """The answer of a slow store to a call that is gone: nothing left, nothing is used."""
-    return (Release(f"{call.id}.{call.attempt + 1}", call.offered[event.chosen].budgets()),)
+    budgets = call.offered[event.chosen].budgets()
+    call.room.freed(budgets)
+    return (Release(call.lease, budgets),)
 
 
-def denial_after_end(_call: Call, event: Denied, _now_ms: int) -> Commands:
+def denial_after_end(call: Call, event: Denied, _now_ms: int) -> Commands:
     """The place that a slow store gave to a call that is gone is given up."""
+    call.room.freed(event.lines)
     return (Leave(event.lines),) if event.lines else ()
+
+
+def _too_old(call: Call, event: Granted, now_ms: int) -> Commands:
+    budgets = call.offered[event.chosen].budgets()
+    call.room.freed(budgets)
+    call.old_tokens += 1
+    if call.old_tokens % OLD_TOKENS:
+        return (Release(call.lease, budgets), *ask(call, event, now_ms))
+    return (Release(call.lease, budgets), *store_lost(call, StoreLost(Reason.GATE_STORE_LOST), now_ms))
+
+
+def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
+    call.denied = denied
+    call.reason = reason
+    if call.room.crowded(call, denied.lines):
+        call.standing = denied.lines
+        left = leave(call)
+        call.score = first_score(call.rank)  # no place is kept for what there was no room for
+        call.denied = denied._replace(score=call.score, lines=())
+        return (PARK, *left, *end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
+    call.score = denied.score
+    call.standing = denied.lines
+    if now_ms >= call.wait_until_ms:
+        return (PARK, *_defer(call, denied, reason))
+    call.alarm_ms = 0
+    call.state = State.WAITING
+    due_ms = now_ms + max(1, denied.due_ms - denied.now_ms)  # the store's clock is not ours
+    call.room.wait(call, min(due_ms, call.wait_until_ms))
+    return (PARK,)
+
+
+def _defer(call: Call, denied: Denied, reason: Reason) -> Commands:
+    """Answer with when to come back; who may never return stands in no line: its place is its score."""
+    call.denied = denied
+    return (*leave(call), *end(call, End.DEFERRED, reason))
+
+
+def _never(call: Call, event: Denied, now_ms: int) -> Commands:
+    call.denied = event
+    if has_next_rung(call):
+        return (PARK, *next_rung(call, now_ms))
+    return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
 
 
 def _no_key(call: Call, now_ms: int) -> Commands:
     back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms)
+    if has_next_rung(call) and (back_ms is None or back_ms - now_ms > RUNG_MS):
+        return (PARK, *next_rung(call, now_ms))
     if back_ms is None:  # only a person can bring a key back
-        if call.rung + 1 < len(call.rungs):
-            call.rung += 1
-            return (PARK, *connect(call, None, now_ms))
         return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
-    blocker = Blocker("keys", BlockKind.TIME, back_ms, back_ms, 0, 0, 0, 0)
-    return denied(call, _synthetic(call, now_ms, back_ms, blocker), now_ms)
+    return _wait(call, synthetic(call, now_ms, back_ms, "keys", BlockKind.TIME), Reason.POLICY_KEYS_OUT, now_ms)
 
 
-def _synthetic(call: Call, now_ms: int, at_ms: int, blocker: Blocker) -> Denied:
-    lines = call.standing
-    return Denied(now_ms, blocker.kind, at_ms, at_ms, at_ms, 0, (blocker,), call.score, lines, 0, 0)
+def synthetic(call: Call, now_ms: int, at_ms: int, budget: str, kind: BlockKind) -> Denied:
+    """A denial that no store gave: the call keeps the places it has."""
+    blocker = Blocker(budget, kind, at_ms, at_ms, 0, 0, 0, 0)
+    return Denied(now_ms, kind, at_ms, at_ms, at_ms, 0, (blocker,), call.score, call.standing, 0, 0)

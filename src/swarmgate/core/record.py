@@ -8,7 +8,7 @@ needs. `Plan` is all ways, rung by rung. `client` and `wire` are handles of the 
 from enum import Enum
 from typing import NamedTuple
 
-from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
@@ -64,7 +64,8 @@ class Route(NamedTuple):
     One key at one deployment, and the budgets it takes from.
 
     `fixed` are demands that do not depend on the call; `metered` budgets take its prompt at once and reserve its
-    output; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends.
+    output; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends, and
+    `ways` when the request is delivered; of these, `weighed` reserve the prompt (design 4: Compiler, U).
     """
 
     key: str
@@ -72,15 +73,20 @@ class Route(NamedTuple):
     metered: tuple[str, ...] = ()
     first_byte: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+    ways: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
     fresh_ms: int = 250
 
     def demands(self, prompt: int, reserve: int) -> tuple[Demand, ...]:
         """What a call of that size takes."""
-        return self.fixed + tuple([(name, prompt, reserve) for name in self.metered])
+        metered = [(name, prompt, reserve) for name in self.metered]
+        if self.weighed:
+            metered += [(name, 0, prompt) for name in self.weighed]
+        return self.fixed + tuple(metered)
 
     def budgets(self) -> tuple[str, ...]:
         """Every budget in which this route keeps a lease."""
-        return self.metered + self.first_byte + self.whole
+        return self.metered + self.first_byte + self.whole + self.ways
 
 
 class Rung(NamedTuple):
@@ -100,18 +106,22 @@ class Call:
         "alarm_ms",
         "arrived_ms",
         "asked_ms",
+        "asked_turn",
+        "asks",
         "attempt",
         "client",
         "committed",
         "content_ms",
         "deadline_ms",
+        "delivered",
         "denied",
         "effect",
         "end",
-        "granted",
         "id",
         "keyed",
+        "lease",
         "offered",
+        "old_tokens",
         "other_key_tried",
         "prompt",
         "rank",
@@ -132,6 +142,7 @@ class Call:
         "ticket",
         "wait_until_ms",
         "wire",
+        "written",
     )
 
     def __init__(self, identity: str, rungs: tuple[Rung, ...], room: Room, *, rank: int, arrived_ms: int) -> None:
@@ -144,6 +155,7 @@ class Call:
         self.step = Step()
         self.effect = Effect.READ
         self.keyed = False  # the target honours the idempotency key that the request carries
+        self.written = False  # a write of which a byte has left in an attempt that failed
         self.prompt = 0
         self.reserve = 0
         self.deadline_ms = arrived_ms + 300_000
@@ -159,22 +171,21 @@ class Call:
         self.standing: tuple[str, ...] = ()
         self.offered: tuple[Route, ...] = ()
         self.route: Route | None = None
-        self.granted: Granted | None = None
         self.denied: Denied | None = None
         self.reserved_left = 0
         self.committed = False
+        self.delivered = False
+        self.lease = ""  # the name under which the newest take holds reservations
+        self.asks = 0
+        self.old_tokens = 0
         self.asked_ms = 0
+        self.asked_turn = 0  # of the room
         self.sent_ms = 0
-        self.alarm_ms = 0
+        self.alarm_ms = 0  # when the sweep wakes the call; 0 = never
         self.end: End | None = None
         self.reason: Reason | None = None
         self.client: object = None
         self.wire: object = None
-
-    @property
-    def lease(self) -> str:
-        """The name under which the current attempt holds reservations."""
-        return f"{self.id}.{self.attempt}"
 
     def __repr__(self) -> str:
         where = self.route.key if self.route else "-"

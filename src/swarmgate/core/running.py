@@ -5,13 +5,24 @@ Whatever happens, the reservation is settled exactly once (design 2: P9) and the
 before the first content reached the client; a write whose answer was lost is never repeated (P7).
 """
 
-from swarmgate.core.answers import Blocker, BlockKind, Denied
+from swarmgate.core.answers import BlockKind
 from swarmgate.core.book import Usage
 from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
 from swarmgate.core.effect import Effect
-from swarmgate.core.events import Content, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import Content, Delivered, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, classify
-from swarmgate.core.queueing import LEASE_MS, Commands, connect, end
+from swarmgate.core.queueing import (
+    LEASE_MS,
+    RENEW_MS,
+    Commands,
+    connect,
+    end,
+    has_next_rung,
+    leave,
+    leave_and_end,
+    next_rung,
+    synthetic,
+)
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
 from swarmgate.core.retry import MOST_RETRIES, Action, CallFacts, RetryDecision, decide
@@ -41,6 +52,7 @@ _WHY = {
     Kind.IDLE_TIMEOUT: Reason.TARGET_SLOW,
 }
 _LIMITS = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
+_UNANSWERED = frozenset(Kind(ending.value) for ending in _ENDINGS.values())
 
 
 def content(call: Call, _event: Content, now_ms: int) -> Commands:
@@ -49,10 +61,24 @@ def content(call: Call, _event: Content, now_ms: int) -> Commands:
     call.committed = True
     call.alarm_ms = now_ms + IDLE_MS
     route = _route(call)
-    if not route.first_byte:
-        return (RELAY,)
-    call.room.freed(route.first_byte)
-    return (RELAY, Settle(call.lease, tuple([Usage(name, 0, 0) for name in route.first_byte]), last=False))
+    slots = route.first_byte if call.delivered else route.first_byte + route.ways
+    call.delivered = True
+    return (RELAY, *_free(call, slots))
+
+
+def delivered(call: Call, _event: Delivered, _now_ms: int) -> Commands:
+    """The request is no longer on its way: its place there is free."""
+    if call.delivered:
+        return ()
+    call.delivered = True
+    return _free(call, _route(call).ways)
+
+
+def _free(call: Call, slots: tuple[str, ...]) -> Commands:
+    if not slots:
+        return ()
+    call.room.freed(slots)
+    return (Settle(call.lease, tuple([Usage(name, 0, 0) for name in slots]), last=False),)
 
 
 def progress(call: Call, event: Progress, now_ms: int) -> Commands:
@@ -102,9 +128,13 @@ def unconnected(call: Call, event: Lost, now_ms: int) -> Commands:
 
 
 def slow(call: Call, _event: object, now_ms: int) -> Commands:
-    """An alarm rang while the request ran: no first content in time, or content that stopped."""
+    """An alarm rang while the request ran: a lease to keep, no first content in time, or content that stopped."""
     if now_ms < call.alarm_ms:
         return ()
+    late_ms = call.sent_ms + call.content_ms
+    if not call.committed and now_ms < late_ms:
+        call.alarm_ms = min(late_ms, now_ms + RENEW_MS)
+        return (Renew(call.lease, _route(call).budgets(), LEASE_MS),)
     kind = LostKind.IDLE if call.committed else LostKind.FIRST_CONTENT
     return (ABORT, *lost(call, Lost(kind, sent=True), now_ms))
 
@@ -132,6 +162,8 @@ def _settle(call: Call, used: int) -> Commands:
     route = _route(call)
     spent = call.reserved_left if used < 0 else used
     slots = route.whole if call.committed else route.whole + route.first_byte
+    if not call.delivered:
+        slots += route.ways
     usage = [Usage(name, call.reserved_left, spent) for name in route.metered]
     usage += [Usage(name, 0, 0) for name in slots]
     if not usage:
@@ -149,25 +181,25 @@ def observe(call: Call, outcome: Outcome, now_ms: int) -> None:
 def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) -> Commands:
     """What comes after a failure, as core/retry.py decides."""
     rung = call.rungs[call.rung]
+    call.written |= sent and call.effect is Effect.WRITE
     facts = CallFacts(
         call.id,
         call.effect,
         call.deadline_ms,
         retries=call.retries,
         sends_on_rung=max(1, call.rung_sends),
-        bytes_left=sent,
-        honours_key=call.keyed,
+        bytes_left=sent or call.written,
+        honours_key=call.keyed and len(rung.routes) == 1,  # another account has not seen the first attempt
         content_sent=call.committed,
         other_key=rung.ring.ready(now_ms),
         tried_other_key=call.other_key_tried,
-        next_rung=call.rung + 1 < len(call.rungs),
+        next_rung=has_next_rung(call),
         budget_left=rung.retries.left(now_ms),
     )
     decision = decide(facts, outcome, now_ms)
     call.retries += decision.counts
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
     note = Note(call.attempt, reason, used, outcome)
-    call.alarm_ms = 0
     return (note, *_act(call, outcome, decision, now_ms))
 
 
@@ -176,32 +208,41 @@ def _act(call: Call, outcome: Outcome, decision: RetryDecision, now_ms: int) -> 
     match decision.action:
         case Action.RETRY_AT:
             call.rungs[call.rung].retries.spend(now_ms)
-            return back_off(call, decision.at_ms)
+            return back_off(call, decision.at_ms, reason)
         case Action.OTHER_KEY:
             call.other_key_tried = True
             return connect(call, None, now_ms)
         case Action.LINE:
             return _line(call, outcome, decision.at_ms, now_ms)
         case Action.NEXT_RUNG:
-            call.rung += 1
-            call.rung_sends = 0
-            call.other_key_tried = False
-            return connect(call, None, now_ms)
+            return next_rung(call, now_ms)
         case Action.DEAD_LETTER:
-            return end(call, End.DEAD_LETTERED, reason)
+            return leave_and_end(call, End.DEAD_LETTERED, reason)
         case Action.UNKNOWN_EFFECT:
-            return end(call, End.UNKNOWN_EFFECT, Reason.TARGET_UNKNOWN_EFFECT)
+            return leave_and_end(call, End.UNKNOWN_EFFECT, Reason.TARGET_UNKNOWN_EFFECT)
         case Action.RELAY:
-            if outcome.kind in _LIMITS and not call.committed:
-                return _defer_until(call, decision.at_ms, reason, now_ms)
-            return end(call, End.FAILED, reason)
+            return _relay(call, outcome, decision.at_ms, now_ms)
 
 
-def back_off(call: Call, until_ms: int) -> Commands:
+def _relay(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
+    """The target's word is the last one; if it was a limit, the caller may come back when the target said."""
+    reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
+    if outcome.kind in _UNANSWERED:
+        return leave_and_end(call, End.FAILED, reason)
+    if outcome.kind in _LIMITS and not call.committed:
+        back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms) or now_ms
+        return _defer_until(call, max(at_ms, back_ms), reason, now_ms)
+    return (*leave(call), *end(call, End.FAILED, reason))
+
+
+def back_off(call: Call, until_ms: int, reason: Reason) -> Commands:
     """Wait outside every line; a state of its own that operators see."""
+    left = leave(call)
+    call.reason = reason
+    call.alarm_ms = until_ms
     call.state = State.BACKOFF
     call.room.wait(call, until_ms)
-    return ()
+    return left
 
 
 def _line(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
@@ -210,11 +251,9 @@ def _line(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
         return connect(call, None, now_ms)
     if at_ms > call.wait_until_ms:
         return _defer_until(call, at_ms, _WHY[outcome.kind], now_ms)
-    return back_off(call, at_ms)
+    return back_off(call, at_ms, _WHY[outcome.kind])
 
 
 def _defer_until(call: Call, at_ms: int, reason: Reason, now_ms: int) -> Commands:
-    target = call.rungs[call.rung].target
-    blocker = Blocker(target, BlockKind.TIME, at_ms, at_ms, 0, 0, 0, 0)
-    call.denied = Denied(now_ms, BlockKind.TIME, at_ms, at_ms, at_ms, 0, (blocker,), call.score, (), 0, 0)
-    return end(call, End.DEFERRED, reason)
+    call.denied = synthetic(call, now_ms, at_ms, call.rungs[call.rung].target, BlockKind.TIME)
+    return leave_and_end(call, End.DEFERRED, reason)

@@ -2,12 +2,15 @@
 Who waits in this process, and whom to wake: by the clock, and when a turn may have come.
 
 A waiting call sleeps until its ticket is due. It is woken earlier when it becomes the first of this process in a
-line, or when a reservation ended for which the first of the line waits. So nothing idles and nobody spins
-(design 4: Line, "Pull"). One agent has at most four tickets in one line: a runaway agent must not sink the rest.
+line, or when a reservation ended for which the first of the line waits; also if that happened while its denial was on
+its way. So nothing idles and nobody spins (design 4: Line, "Pull"). One agent has at most four tickets in one line: a
+runaway agent must not sink the rest.
 """
 
 from bisect import bisect_left, insort
-from heapq import heappop, heappush
+from collections import deque
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from swarmgate.core.answers import BlockKind
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from swarmgate.core.record import Call
 
 TICKETS_PER_AGENT = 4
+LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
+REMEMBERED = 64  # lines in which something ended lately
+FEWEST_ALARMS = 64
 
 
 class Room:
@@ -23,21 +29,33 @@ class Room:
     The waiting calls of one process.
 
     `ready` collects calls whose turn may have come; the pump wakes them. `line_of` names the shared line of
-    interchangeable budgets; every other budget has a line of its own name.
+    interchangeable budgets; every other budget has a line of its own name. `turn` numbers what happens here.
     """
 
-    __slots__ = ("_alarms", "_due", "_lines", "_places", "_tickets", "_turn", "agent_tickets", "line_of", "ready")
+    __slots__ = (
+        "_alarms",
+        "_due",
+        "_freed",
+        "_lines",
+        "_places",
+        "_tickets",
+        "agent_tickets",
+        "line_of",
+        "ready",
+        "turn",
+    )
 
     def __init__(self, agent_tickets: int = TICKETS_PER_AGENT) -> None:
         self.agent_tickets = agent_tickets
         self.line_of: dict[str, str] = {}
         self.ready: list[Call] = []
+        self.turn = 0
         self._places: dict[Call, tuple[str, ...]] = {}
         self._lines: dict[str, list[tuple[int, str, Call]]] = {}
         self._tickets: dict[tuple[str, str], int] = {}
-        self._due: dict[Call, int] = {}
+        self._due: dict[Call, int] = {}  # the turn of the alarm of everybody who sleeps
         self._alarms: list[tuple[int, int, Call]] = []
-        self._turn = 0
+        self._freed: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -55,10 +73,13 @@ class Room:
         )
 
     def wait(self, call: "Call", due_ms: int) -> None:
-        """Sleep until `due_ms`, standing in `call.standing`."""
-        self._turn += 1
-        self._due[call] = due_ms
-        heappush(self._alarms, (due_ms, self._turn, call))
+        """Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile."""
+        self.turn += 1
+        self._due[call] = self.turn
+        heappush(self._alarms, (due_ms, self.turn, call))
+        if len(self._alarms) > 2 * len(self._due) + FEWEST_ALARMS:
+            self._alarms = [alarm for alarm in self._alarms if self._due.get(alarm[2]) == alarm[1]]
+            heapify(self._alarms)
         own = self._places.get(call, ())
         for line in call.standing:
             if line not in own:
@@ -66,6 +87,8 @@ class Room:
                 key = (call.step.agent, line)
                 self._tickets[key] = self._tickets.get(key, 0) + 1
         self._places[call] = call.standing
+        if self._missed(call):
+            self._call_up(call)
 
     def wake(self, call: "Call") -> None:
         """The call is awake; it keeps its places."""
@@ -74,7 +97,7 @@ class Room:
             del self._places[call]
 
     def leave(self, call: "Call") -> None:
-        """Give up every place; whoever becomes first of a line is ready to ask."""
+        """Give up every place; who stood next behind it, or is the first now, is ready to ask."""
         self._due.pop(call, None)
         for line in self._places.pop(call, ()):
             order = self._lines[line]
@@ -85,24 +108,28 @@ class Room:
                 self._tickets[key] -= 1
             else:
                 del self._tickets[key]
+            self._remember(line)
             if not order:
                 del self._lines[line]
-            elif place == 0 and order[0][2] in self._due:
-                self.ready.append(order[0][2])
+            elif place < len(order) and (place == 0 or self._waits_for(order[place][2]) is BlockKind.LINE):
+                self._call_up(order[place][2])
 
     def freed(self, budgets: tuple[str, ...]) -> None:
-        """A reservation ended in these budgets: the first of each line asks again if that is what it waits for."""
+        """Reservations ended in these budgets: the first of each line that waits for that asks again."""
         for budget in budgets:
-            order = self._lines.get(self.line_of.get(budget, budget))
-            if order:
-                first = order[0][2]
-                if first in self._due and first.denied is not None and first.denied.kind is not BlockKind.TIME:
-                    self.ready.append(first)
+            line = self.line_of.get(budget, budget)
+            self._remember(line)
+            for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
+                if call not in self._due:
+                    break  # the first is awake and asks anyway
+                if self._waits_for(call) is not BlockKind.TIME:
+                    self._call_up(call)
+                    break
 
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
         alarms = self._alarms
-        while alarms and self._due.get(alarms[0][2]) != alarms[0][0]:
+        while alarms and self._due.get(alarms[0][2]) != alarms[0][1]:
             heappop(alarms)
         return alarms[0][0] if alarms else None
 
@@ -114,3 +141,27 @@ class Room:
             del self._due[call]
             found.append(call)
         return found
+
+    def _remember(self, line: str) -> None:
+        self.turn += 1
+        self._freed.append((self.turn, line))
+
+    def _missed(self, call: "Call") -> bool:
+        """Whether something ended in a line that the call now leads, after it asked and before it slept."""
+        if not call.standing or self._waits_for(call) is BlockKind.TIME:
+            return False
+        lead = [line for line in call.standing if self._lines[line][0][2] is call]
+        for turn, line in reversed(self._freed):
+            if turn <= call.asked_turn:
+                return False
+            if line in lead:
+                return True
+        return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
+
+    def _call_up(self, call: "Call") -> None:
+        if self._due.pop(call, None) is not None:
+            self.ready.append(call)
+
+    @staticmethod
+    def _waits_for(call: "Call") -> BlockKind | None:
+        return call.denied.kind if call.denied is not None else None

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from swarmgate.core.commands import Answer, Intent, Note
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.undelivered import Undelivered
 from swarmgate.core.waiting import Room
 from swarmgate.engine.guard import Guard, OutageMode
 from swarmgate.engine.pump import Pump
@@ -135,10 +134,6 @@ class SimGate:
                     room.line_of[name] = limits.line
         self.rungs: dict[str, Rung] = {policy.settings.name: policy.rung() for policy in self._setting.policies}
         self.wire.bind(self.pump.fire, self.later)
-        self.wire.undelivered = {
-            policy.settings.name: Undelivered(policy.undelivered(self._setting.gates))
-            for policy in self._setting.policies
-        }
         lessons = {policy.settings.name: policy.lesson() for policy in self._setting.policies if policy.hidden}
         self.teacher = Teacher(self._setting.watcher, store, clock, lessons)
         self.pump.attach(store, self.wire, self._setting.watcher, self.teacher)

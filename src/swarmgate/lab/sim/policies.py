@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarmgate.core.book import Demand
-from swarmgate.core.compiler import Compiled, Published, Unit, compile_limit
+from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
@@ -67,6 +67,7 @@ class TargetPolicy:
                 headroom_percent=100 if limit.hidden else self.settings.headroom_percent,
                 largest=self._largest if unit is Unit.TOKENS else NO_CALL,
                 line=f"{self.settings.name}:{index}" if self.settings.scopes > 1 else "",
+                sharing=self.settings.scopes,
             )
         )
 
@@ -75,7 +76,12 @@ class TargetPolicy:
         if self.hidden:
             lesson = self.lesson()
             return ((lesson.rate_budget, lesson.rate_limits()), (lesson.cap_budget, lesson.cap_limits()))
-        return ((budget.name, budget.compiled.limits) for budget in self.budgets)
+        found = [(budget.name, budget.compiled.limits) for budget in self.budgets]
+        for budget in self.budgets:
+            way = budget.compiled.way()
+            if way is not None:
+                found.append((budget.name + WAY, way))
+        return found
 
     def lesson(self) -> Lesson:
         """What is to be learned of a hidden limit; the operator's guess is the beginning, not the truth."""
@@ -110,32 +116,38 @@ class TargetPolicy:
         metered: list[str] = []
         first_byte: list[str] = []
         whole: list[str] = []
+        ways: list[str] = []
+        weighed: list[str] = []
         fresh_ms = min(budget.compiled.fresh_ms for budget in self.budgets)
         for budget in self.budgets:
             if budget.scope != scope:
                 continue
             limits = budget.compiled.limits
+            if limits.kind is BudgetKind.LEVEL:
+                ways.append(budget.name + WAY)
             if getattr(self.settings.limits[budget.limit], "unit", "requests") == "tokens":
                 metered.append(budget.name)
+                weighed.append(budget.name + WAY)
             elif limits.kind is BudgetKind.LEASES:
                 fixed.append((budget.name, 0, 1))
                 (first_byte if limits.hold_ms else whole).append(budget.name)
             else:
-                fixed.append((budget.name, 1, 0))
-        return Route(key, tuple(fixed), tuple(metered), tuple(first_byte), tuple(whole), fresh_ms)
+                fixed += [(budget.name, 1, 0), (budget.name + WAY, 0, 1)]
+        return Route(
+            key,
+            tuple(fixed),
+            tuple(metered),
+            tuple(first_byte),
+            tuple(whole),
+            tuple(ways),
+            tuple(weighed),
+            fresh_ms,
+        )
 
     def metered(self) -> tuple[str, ...]:
         """The budgets that count tokens."""
         tokens = [getattr(limit, "unit", "requests") == "tokens" for limit in self.settings.limits]
         return tuple(budget.name for budget in self.budgets if tokens[budget.limit])
-
-    def undelivered(self, gates: int) -> int:
-        """How many requests one gate may have on their way."""
-        most = min(budget.compiled.undelivered // self._cost(budget.limit) for budget in self.budgets)
-        return max(1, most // gates)
-
-    def _cost(self, index: int) -> int:
-        return max(self._largest) if getattr(self.settings.limits[index], "unit", "requests") == "tokens" else 1
 
     def capacity(self, index: int) -> tuple[int, int]:
         """(units, ms) that all scopes together allow of limit `index` at the compiled rate; slots by their hold alone."""

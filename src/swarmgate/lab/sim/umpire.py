@@ -12,6 +12,7 @@ from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Book, BudgetCell, Take
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, UNCLAIMED_MS, Entry, Need, earliest
+from swarmgate.core.passage import touch
 from swarmgate.core.record import Call
 from swarmgate.lab.sim.policies import TargetPolicy
 from swarmgate.lab.sim.virtual_time import VirtualTime
@@ -104,6 +105,8 @@ class Umpire:
         cell.pending -= less[1]
         own_ms = earliest(cell, rank, entry.need, now_ms)
         awaited = book.cells.get(entry.at) if cell.limits.line else None
+        if awaited is not None:
+            touch(awaited, max(awaited.at_ms, book.now_ms))
         awaited_ms = earliest(awaited, rank, entry.need, now_ms) if awaited is not None else None
         cell.level += less[0] * cell.scale
         cell.pending += less[1]

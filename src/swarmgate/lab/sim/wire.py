@@ -8,10 +8,9 @@ dropped. A request is delivered when it arrives; until its acknowledgement came 
 from collections.abc import Callable
 from random import Random
 
-from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import CONTENT, DELIVERED, READY, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.record import Call
-from swarmgate.core.undelivered import Undelivered
 from swarmgate.lab.sim.target import Reply, Request, SimTarget
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
@@ -46,7 +45,6 @@ class SimWire:
         "reused",
         "sends",
         "targets",
-        "undelivered",
         "wanted",
     )
 
@@ -65,7 +63,6 @@ class SimWire:
         self.targets = targets
         self.wanted = wanted
         self.fire: Fire
-        self.undelivered: dict[str, Undelivered] = {}
         self.idle = dict.fromkeys(targets, 0)
         self.dials = self.reused = self.sends = 0
 
@@ -93,7 +90,7 @@ class SimWire:
     def _connected(self, call: Call, attempt: int) -> None:
         if call.end is not None or call.attempt != attempt:
             self.idle[call.rungs[call.rung].target] += 1
-        elif self.undelivered[call.rungs[call.rung].target].take(call):
+        else:
             self.fire(call, READY)
 
     def _unconnected(self, call: Call, attempt: int) -> None:
@@ -103,13 +100,6 @@ class SimWire:
     def park(self, call: Call) -> None:
         """The connection stays open for the next."""
         self.idle[call.rungs[call.rung].target] += 1
-        self._free(call)
-
-    def _free(self, call: Call) -> None:
-        for places in self.undelivered.values():
-            if call in places.holders:
-                for waiting in places.free(call):
-                    self.fire(waiting, READY)
 
     def send(self, call: Call) -> None:
         """Put the request on its way."""
@@ -129,7 +119,6 @@ class SimWire:
     def _reset(self, call: Call, flight: Flight) -> None:
         if not flight.dead:
             flight.dead = True
-            self._free(call)
             self.fire(call, Lost(LostKind.RESET, sent=True))
 
     def _arrive(self, call: Call, flight: Flight) -> None:
@@ -154,12 +143,11 @@ class SimWire:
         self._later(now_ms + back_ms + reply.last_ms, self._ended, call, flight, output)
 
     def _delivered(self, call: Call, flight: Flight) -> None:
-        if call.wire is flight:
-            self._free(call)
+        if call.wire is flight and not flight.dead:
+            self.fire(call, DELIVERED)
 
     def _content(self, call: Call, flight: Flight) -> None:
         if not flight.dead:
-            self._free(call)
             self.fire(call, CONTENT)
 
     def _progress(self, call: Call, flight: Flight, part: int) -> None:
@@ -168,24 +156,22 @@ class SimWire:
 
     def _ended(self, call: Call, flight: Flight, output: int) -> None:
         if not flight.dead:
-            self._close(call, flight)
+            self._close(flight)
             self.fire(call, Ended(classify(Signal(status=200)), output))
 
     def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
         if not flight.dead:
-            self._close(call, flight)
+            self._close(flight)
             concurrent = reply.status == 429 and reply.wait_ms is None
             message = "too many concurrent requests" if concurrent else ""
             signal = Signal(status=reply.status, message=message, hint_ms=reply.wait_ms)
             self.fire(call, Ended(classify(signal), 0))
 
-    def _close(self, call: Call, flight: Flight) -> None:
+    def _close(self, flight: Flight) -> None:
         flight.dead = True
-        self._free(call)
         self.idle[flight.target.settings.name] += 1
 
     def abort(self, call: Call) -> None:
         """Forget the flight; what is on its way still arrives."""
         if isinstance(call.wire, Flight):
             call.wire.dead = True
-        self._free(call)

@@ -171,13 +171,11 @@ class World:
 
     def left_behind(self) -> list[str]:
         """What outlived its call: open calls, waiting calls, reservations, places on the way (design 2: P9)."""
-        found = []
-        for gate in self.gates:
-            if gate.pump.open or len(gate.pump.room):
-                found.append(f"P9: {gate.name} keeps {len(gate.pump.open)} calls open, {len(gate.pump.room)} waiting")
-            places = sum(len(one.holders) for one in gate.wire.undelivered.values())
-            if places:
-                found.append(f"P9: {gate.name} keeps {places} places on the way")
+        found = [
+            f"P9: {gate.name} keeps {len(gate.pump.open)} calls open, {len(gate.pump.room)} waiting"
+            for gate in self.gates
+            if gate.pump.open or len(gate.pump.room)
+        ]
         book = self.shared.book if self.shared is not None else None
         for gate in self.gates:
             book = gate.memory.book if gate.memory is not None else book
