@@ -12,7 +12,6 @@ from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Book, BudgetCell, Take
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, UNCLAIMED_MS, Entry, Need, earliest
-from swarmgate.core.passage import touch
 from swarmgate.core.record import Call
 from swarmgate.lab.sim.policies import TargetPolicy
 from swarmgate.lab.sim.virtual_time import VirtualTime
@@ -87,8 +86,8 @@ class Umpire:
                     break
                 entry = cell.line.entries[ticket]
                 if self._lives(entry) and ticket != request.ticket:
-                    after_ms = self._start(book, cell, entry, (0, 0))
-                    before_ms = self._start(book, cell, entry, (cost, reserve))
+                    after_ms = self._start(cell, entry, (0, 0))
+                    before_ms = self._start(cell, entry, (cost, reserve))
                     if before_ms is not None and (after_ms is None or after_ms > before_ms):
                         self.inversions += 1
                         self.time.trace("inversion", name, ticket, request.ticket)
@@ -97,23 +96,20 @@ class Umpire:
         now_ms = self.time.now_ms()
         return entry.expires_ms > now_ms and entry.due_ms + UNCLAIMED_MS >= now_ms and not entry.event
 
-    def _start(self, book: Book, cell: BudgetCell, entry: Entry, less: Need) -> int | None:
-        """When the ticket could start, as if `less` had not been taken from `cell`; of interchangeable budgets, at the first."""
-        now_ms = self.time.now_ms()
-        rank = entry.score // CLASS_STEP
+    def _start(self, cell: BudgetCell, entry: Entry, less: Need) -> int | None:
+        """
+        When the ticket could start, as if `less` had not been taken from `cell`.
+
+        Of interchangeable budgets it will take the one, at the instant, that its last denial told, while that lies ahead.
+        """
         cell.level -= less[0] * cell.scale
         cell.pending -= less[1]
-        own_ms = earliest(cell, rank, entry.need, now_ms)
-        awaited = book.cells.get(entry.at) if cell.limits.line else None
-        if awaited is not None:
-            touch(awaited, max(awaited.at_ms, book.now_ms))
-        awaited_ms = earliest(awaited, rank, entry.need, now_ms) if awaited is not None else None
+        here_ms = earliest(cell, entry.score // CLASS_STEP, entry.need, self.time.now_ms())
         cell.level += less[0] * cell.scale
         cell.pending += less[1]
-        if not cell.limits.line:
-            return None if own_ms is None else max(own_ms, entry.ready_ms)
-        instants = [at_ms for at_ms in (own_ms, awaited_ms) if at_ms is not None]
-        return max(entry.ready_ms, min(instants)) if instants else None
+        if cell.limits.line and cell.name != entry.at and entry.ready_ms > self.time.now_ms():
+            return entry.ready_ms
+        return None if here_ms is None else max(here_ms, entry.ready_ms)
 
 
 class JudgedStore(MemoryStore):
