@@ -43,6 +43,7 @@ class Pump:
         "_clock",
         "_do",
         "_events",
+        "_plain",
         "_running",
         "_timer",
         "client",
@@ -70,12 +71,14 @@ class Pump:
         self.transport = transport
         self.client = client
         self.journal = journal
+        self._plain: dict[type, Callable[[Call], None]] = {
+            Connect: transport.connect,
+            Park: transport.park,
+            Send: transport.send,
+            Abort: transport.abort,
+            Relay: client.relay,
+        }
         self._do: dict[type, Callable[[Call, Any], None]] = {
-            Connect: lambda call, _: transport.connect(call),
-            Park: lambda call, _: transport.park(call),
-            Send: lambda call, _: transport.send(call),
-            Abort: lambda call, _: transport.abort(call),
-            Relay: lambda call, _: client.relay(call),
             Ask: lambda call, ask: store.take(call, ask.take),
             Settle: lambda _, told: store.settle(told.lease, told.usage, last=told.last),
             Release: lambda _, told: store.release(told.lease, told.budgets),
@@ -92,23 +95,28 @@ class Pump:
         self.fire(call, ARRIVED)
 
     def fire(self, call: Call, event: Event) -> None:
-        """Tell the core what happened and do what it asks, and everything that follows at once."""
+        """Tell the core what happened and do what it asks, and everything that follows at once, at one instant."""
         events = self._events
         events.append((call, event))
         if self._running:
             return
         self._running = True
+        now_ms = self._clock.now_ms()
         try:
             while events:
-                self._turn(*events.popleft())
+                self._turn(*events.popleft(), now_ms)
         finally:
             self._running = False
             self._arm()
 
-    def _turn(self, call: Call, event: Event) -> None:
+    def _turn(self, call: Call, event: Event, now_ms: int) -> None:
         try:
-            for command in step(call, event, self._clock.now_ms()):
-                self._do[type(command)](call, command)
+            for command in step(call, event, now_ms):
+                kind = type(command)
+                if kind in self._plain:
+                    self._plain[kind](call)
+                else:
+                    self._do[kind](call, command)
         except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others; `failed` reports it
             self.failed(call, bug)
         ready = self.room.ready
