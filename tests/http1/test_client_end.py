@@ -6,6 +6,7 @@ from wire import Line
 
 from swarmgate.http1.answer import GOODBYE_MS
 from swarmgate.http1.client_end import BODY_MS, MAX_WAITING_BYTES
+from swarmgate.http1.render import BadField
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
@@ -122,6 +123,34 @@ def test_a_stream_of_known_length_is_not_framed():
     line.end.write_chunk(b"cd")
     line.end.finish()
     assert line.written == b"HTTP/1.1 206 Partial Content\r\ncontent-length: 4\r\n\r\nabcd"
+
+
+@pytest.mark.parametrize("written", [b"", b"abc", b"abcde"])
+def test_a_promised_length_that_is_not_kept_ends_the_connection(written):
+    line = Line()
+    line.send(GET + GET)
+    line.end.start_stream(200, [], 4)
+    line.end.write_chunk(written)
+    line.end.finish()
+    assert line.transport.closed
+    assert line.events == THREE[:2]
+
+
+def test_an_answer_that_cannot_be_rendered_leaves_the_call_to_be_answered():
+    line = Line()
+    line.send(GET)
+    with pytest.raises(BadField):
+        line.end.start_stream(200, [(b"x", b"a\r\nb")])
+    say_ok(line.end)
+    assert line.written == OK
+
+
+def test_cutting_what_is_over_harms_nobody():
+    line = Line(say_ok)
+    line.send(GET)
+    line.end.cut()
+    line.send(GET)
+    assert line.written == OK * 2
 
 
 def test_a_stream_to_http_1_0_ends_with_the_connection():

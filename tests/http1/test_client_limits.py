@@ -59,6 +59,17 @@ def test_a_paused_upload_has_no_limit():
     assert ("refused", "body_timeout") in line.events
 
 
+def test_an_upload_paused_while_the_answer_flows_has_no_limit():
+    line = Line()
+    line.send(UPLOAD)
+    line.end.start_stream(200, [])
+    line.end.pause()
+    line.end.pause_writing()
+    line.end.resume_writing()
+    line.pass_ms(10 * BODY_MS)
+    assert not line.transport.closed
+
+
 def test_a_stalled_reader_pauses_the_source_and_is_cut_off_in_the_end():
     line = Line()
     line.send(GET)

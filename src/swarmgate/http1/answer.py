@@ -29,7 +29,7 @@ class Answering(Connection):
     `head` is that call's or None; `call` belongs to the handler, which may keep its record there.
     """
 
-    __slots__ = ("_begun", "_body", "_keep", "_open", "_out", "call", "head")
+    __slots__ = ("_begun", "_body", "_keep", "_left", "_open", "_out", "call", "head")
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__(sweep)
@@ -38,6 +38,7 @@ class Answering(Connection):
         self._keep = True  # after this answer, too
         self._begun = False
         self._out = SILENT
+        self._left = 0  # bytes of the promised length still to be written
         self.head: RequestHead | None = None
         self.call: Any = None
 
@@ -57,14 +58,18 @@ class Answering(Connection):
     def write_chunk(self, payload: bytes) -> None:
         """Payload of the body: one chunk on the wire per call."""
         if self._out == CHUNKED:
-            if payload:
+            if payload:  # framing.frame, here without its call
                 self._transport.write(b"%x\r\n%b\r\n" % (len(payload), payload))
         elif self._out != SILENT:
+            self._left -= len(payload)
             self._transport.write(payload)
 
     def finish(self) -> None:
-        """The body is complete; the next request may begin."""
+        """The body is complete; the next request may begin, unless another length was promised than written."""
         if self.head is None:
+            return
+        if self._out == SIZED and self._left:
+            self.cut()
             return
         if self._out == CHUNKED:
             self._transport.write(LAST_CHUNK)
@@ -72,6 +77,8 @@ class Answering(Connection):
 
     def cut(self) -> None:
         """End an answer that cannot be completed so that the client cannot take it for whole; the call is over."""
+        if self.head is None:
+            return
         out, self._out = self._out, SILENT
         self._end_call()
         if out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves; here only a reset does
@@ -93,15 +100,16 @@ class Answering(Connection):
         head = self.head
         if head is None or self._begun:
             raise RuntimeError("a call is answered once")
-        self._begun = True
         bare = status in NO_BODY_STATUS
         chunked = length is None and not bare and head.version == b"HTTP/1.1"
-        self._keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
+        keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
+        raw = response_head(status, headers, length=None if bare else length, chunked=chunked, close=not keep)
+        self._begun, self._keep, self._left = True, keep, length or 0
         if bare or head.method == b"HEAD":
             self._out = SILENT
         else:
             self._out = CHUNKED if chunked else UNTIL_CLOSE if length is None else SIZED
-        return response_head(status, headers, length=None if bare else length, chunked=chunked, close=not self._keep)
+        return raw
 
     def _end_call(self) -> None:
         self.head = self.call = None

@@ -120,7 +120,7 @@ class ClientEnd(Answering):
     def _limit(self) -> int:
         if self.head is None:
             return self._sweep.now_ms + KEEP_ALIVE_MS
-        return NEVER if self._body.done else self._sweep.now_ms + self._body_ms
+        return NEVER if self._body.done or self._paused else self._sweep.now_ms + self._body_ms
 
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""

@@ -36,4 +36,4 @@ class Handler(Protocol):
         """The client has caught up."""
 
     def on_refused(self, end: "ClientEnd", bad: BadHead) -> None:
-        """A head was refused and answered here; no call began."""
+        """What is no request was answered here: a head (no call began), or a body that broke (its call is gone)."""

@@ -2,7 +2,7 @@
 The fast yes before the walk over the refusals: nearly every head is plain.
 
 Here live positive tests; where they hold and llhttp has no complaint, no row of refusals.py applies (tests hold them to
-that, also against a more lenient llhttp of the future). A head that is not plain is no worse for it, it is only looked at
+that, and fail with a more lenient llhttp). A head that is not plain is no worse for it, it is only looked at
 row by row. Twenty calls of 0.1 us per head are saved so.
 """
 
