@@ -28,8 +28,14 @@ class Wire:
     def resume_reading(self):
         self.paused = False
 
+    def get_write_buffer_size(self):
+        return 0
+
     def get_extra_info(self, _name):
         return self
+
+    def fileno(self):
+        return -1
 
     def setsockopt(self, *_option):
         pass

@@ -21,6 +21,7 @@ from swarmgate.core.waiting import Room
 from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
+from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.front import Front
 from swarmgate.gate.model_route import PATHS, Ladders, ModelRoutes
 from swarmgate.gate.relay import Relays
@@ -115,7 +116,9 @@ class Gate:
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
         self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
-        self._transport = transport = ModelTransport(self.upstreams, plan.targets, pump.fire, clock.now_ms, unix_s)
+        self._transport = transport = ModelTransport(
+            self.upstreams, plan.targets, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
+        )
         pump.attach(self.store, transport, Relays(clock.now_ms), journal)
         self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-")
         self.front = Front(dict.fromkeys(PATHS, self.models))

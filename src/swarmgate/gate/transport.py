@@ -12,6 +12,7 @@ from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progres
 from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
+from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Failure, StreamTap, read_answer, read_error_body, read_tail
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
@@ -109,6 +110,11 @@ class Attempt:
         else:
             self._end = None
             self._transport.fire(self.call, Lost(LostKind.STALE, sent=False))
+
+    def is_delivered(self) -> bool:
+        """Whether the target has the request, or the exchange is over."""
+        end = self._end
+        return end is None or self.head is not None or end.is_delivered()
 
     # The exchange's owner.
 
@@ -249,6 +255,9 @@ class Attempt:
         return classify(signal)
 
 
+Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
+
+
 class ModelTransport:
     """ports.Transport over pooled connections; `render` gives the bytes of a call's next attempt."""
 
@@ -257,15 +266,15 @@ class ModelTransport:
         upstreams: Upstreams,
         targets: Mapping[str, ModelTarget],
         fire: Fire,
-        now_ms: Callable[[], int],
-        unix_s: Callable[[], int],
+        clocks: Clocks,
+        deliveries: Deliveries,
     ) -> None:
         self.upstreams = upstreams
         self.targets = targets
         self.fire = fire
-        self.now_ms = now_ms
-        self.unix_s = unix_s
+        self.now_ms, self.unix_s = clocks
         self.live: set[Attempt] = set()
+        self.deliveries = deliveries
 
     def connect(self, call: Call) -> None:
         """Fire Ready or Lost."""
@@ -284,6 +293,8 @@ class ModelTransport:
         assert route is not None
         data = call.client.render(attempt.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
         attempt.send(data, call.content_ms + SILENCE_MS)
+        if route.ways:
+            self.deliveries.watch(attempt)
 
     def abort(self, call: Call) -> None:
         """Drop the attempt; nothing is fired for it afterwards."""

@@ -8,6 +8,7 @@ was meant for this one.
 
 import re
 
+from swarmgate.http1.acknowledged import is_acknowledged
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import BadBody
@@ -83,6 +84,10 @@ class UpstreamEnd(Connection):
         self._owner = None
         self._transport.abort()
 
+    def is_delivered(self) -> bool:
+        """Whether the peer's kernel has every byte that was written; False where that cannot be known."""
+        return self._transport.is_closing() or bool(is_acknowledged(self._transport))
+
     def release(self) -> None:
         """Give the connection back without an exchange."""
         self._home.on_free(self)
@@ -140,7 +145,8 @@ class UpstreamEnd(Connection):
     def _end(self, owner: Owner) -> None:
         """Back to the pool first, so that whoever on_end wakes finds the connection there."""
         self._owner = None
-        self.resume()
+        if self._paused:
+            self.resume()
         self.deadline_ms = NEVER
         if self.reusable:
             self._home.on_free(self)

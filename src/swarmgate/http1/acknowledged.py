@@ -1,0 +1,41 @@
+"""
+Whether everything that was written to a connection has arrived at the peer's kernel.
+
+A request that is written is not yet at its target: it may stand in our buffer or in the kernel's, unacknowledged. Linux
+and macOS tell how many bytes do; where neither can be asked, the answer's first byte is the first sign (None).
+"""
+
+import asyncio
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from fcntl import ioctl
+
+SIOCOUTQ = 0x5411  # linux/sockios.h: bytes in the send queue that are not acknowledged
+SO_NWRITE = 0x1024  # macOS sys/socket.h: the same
+
+
+def _linux(link: socket.socket) -> int:
+    return int(struct.unpack("i", ioctl(link.fileno(), SIOCOUTQ, b"\0\0\0\0"))[0])
+
+
+def _macos(link: socket.socket) -> int:
+    return link.getsockopt(socket.SOL_SOCKET, SO_NWRITE)
+
+
+_UNACKNOWLEDGED: dict[str, Callable[[socket.socket], int]] = {"linux": _linux, "darwin": _macos}
+
+
+def is_acknowledged(transport: asyncio.Transport) -> bool | None:
+    """Whether no written byte is unacknowledged; None if the system cannot be asked."""
+    if transport.get_write_buffer_size():
+        return False
+    link: socket.socket | None = transport.get_extra_info("socket")
+    bytes_of = _UNACKNOWLEDGED.get(sys.platform)
+    if link is None or bytes_of is None or link.fileno() < 0:
+        return None
+    try:
+        return not bytes_of(link)
+    except OSError:
+        return None
