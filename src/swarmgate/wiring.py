@@ -7,10 +7,11 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
-from swarmgate.core.book import Demand
+from swarmgate.core.book import Book, Demand
 from swarmgate.core.compiler import WAY, Compiled, Unit
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.limits import BudgetKind
@@ -41,11 +42,20 @@ class Budget(NamedTuple):
         return self.name + WAY
 
 
-def gate(loop: asyncio.AbstractEventLoop, config: Config, failed: Callable[[Call, Exception], None]) -> Gate:
-    """The gate that a configuration describes, not yet listening; `failed` hears of bugs in single calls."""
+def gate(
+    loop: asyncio.AbstractEventLoop,
+    config: Config,
+    failed: Callable[[Call, Exception], None],
+    book: Book | None = None,
+) -> Gate:
+    """
+    The gate that a configuration describes, not yet listening; `failed` hears of bugs in single calls.
+
+    `book` holds what its budgets remember; without one they start cold.
+    """
     needs_tls = any(target.base_url.scheme == "https" for target in config.targets.values())
     tls = client_context() if needs_tls else None
-    return Gate(loop, plan(config), MemoryStore, MemoryJournal(), failed, tls)
+    return Gate(loop, plan(config), partial(MemoryStore, book=book), MemoryJournal(), failed, tls)
 
 
 def plan(config: Config) -> Plan:

@@ -52,6 +52,18 @@ class Wire:
     close = abort
 
 
+class Alarm:
+    """What `call_at` returns."""
+
+    def __init__(self, at_s, act):
+        self.at_s = at_s
+        self.act = act
+        self.cancelled = False
+
+    def cancel(self):
+        self.cancelled = True
+
+
 class Loop:
     """An event loop whose clock stands where the test puts it; nothing is ever run by it."""
 
@@ -63,14 +75,12 @@ class Loop:
         return self.now_s
 
     def call_at(self, at_s, act):
-        self.alarms.append((at_s, act))
-        return self
+        alarm = Alarm(at_s, act)
+        self.alarms.append(alarm)
+        return alarm
 
     def call_soon(self, act, *arguments):
         act(*arguments)
-
-    def cancel(self):
-        self.alarms.clear()
 
 
 class Dialler:
@@ -112,9 +122,10 @@ class Bench:
 
     def pass_time(self, ms):
         self.loop.now_s += ms / 1_000
-        for at_s, act in [alarm for alarm in self.loop.alarms if alarm[0] <= self.loop.now_s]:
-            self.loop.alarms.remove((at_s, act))
-            act()
+        for alarm in [one for one in self.loop.alarms if one.at_s <= self.loop.now_s]:
+            self.loop.alarms.remove(alarm)
+            if not alarm.cancelled:
+                alarm.act()
         self.gate.sweep.look(int(self.loop.now_s * 1_000))
 
     @property

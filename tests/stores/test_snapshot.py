@@ -1,7 +1,9 @@
 """A clean stop is remembered, an unclean one is not trusted (design 4: Cold start; reliability LG-08)."""
 
 import json
+import os
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,10 +61,11 @@ def test_the_three_ways_to_start(tmp_path):
     assert "first run" in first.sentence
     kernel.define(first.book, "a", LIMITS["a"])
     assert isinstance(kernel.take(first.book, ask("x", ("a", 20, 0)), NOW), Granted)
-    snapshot.finish(folder, first.book)
+    snapshot.finish(folder, first)
     again = snapshot.begin(folder, NOW + 100, LIMITS)
     assert "clean stop" in again.sentence
     assert isinstance(kernel.take(again.book, ask("y", ("a", 2, 0)), NOW + 100), Denied)
+    os.close(again.lock)  # as the end of its process would
     crashed = snapshot.begin(folder, NOW + 10_000, LIMITS)
     assert "cold" in crashed.sentence
     kernel.define(crashed.book, "a", LIMITS["a"])
@@ -84,5 +87,13 @@ def test_a_newer_version_is_not_guessed_at(tmp_path):
 
 def test_the_saved_file_is_for_its_owner_only(tmp_path):
     start = snapshot.begin(tmp_path, NOW, LIMITS)
-    snapshot.finish(tmp_path, start.book)
+    snapshot.finish(tmp_path, start)
     assert (tmp_path / snapshot.SAVED).stat().st_mode & 0o077 == 0
+
+
+def test_two_gates_do_not_share_a_folder(tmp_path):
+    first = snapshot.begin(tmp_path, NOW, LIMITS)
+    with pytest.raises(snapshot.FolderInUse, match="another gate"):
+        snapshot.begin(tmp_path, NOW, LIMITS)
+    snapshot.finish(tmp_path, first)
+    assert "clean stop" in snapshot.begin(tmp_path, NOW, LIMITS).sentence

@@ -15,8 +15,10 @@ from swarmgate import __version__
 from swarmgate.cli.exits import Exit
 from swarmgate.config import Config, Listen, from_environment, load
 from swarmgate.core.record import Call
+from swarmgate.engine.clock import LoopClock
 from swarmgate.problems import FileError
-from swarmgate.wiring import gate
+from swarmgate.stores.memory import snapshot
+from swarmgate.wiring import gate, plan
 
 try:
     from uvloop import new_event_loop
@@ -29,6 +31,7 @@ EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 def up(
     config: Annotated[Path | None, typer.Option(help="TOML file; without one OPENAI_API_KEY is used.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Data port; 0 takes a free one.")] = None,
+    state: Annotated[Path | None, typer.Option(help="Folder that remembers budgets over a clean stop.")] = None,
 ) -> None:
     """Relay model calls through keys and budgets until stopped."""
     try:
@@ -42,12 +45,23 @@ def up(
         if (target.base_url.host, target.base_url.port) == listen:
             raise _stop(Exit.USAGE, f"{name}: base_url is this gate itself; unset OPENAI_BASE_URL where `up` runs")
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        raise typer.Exit(runner.run(_serve(read, listen)))
+        raise typer.Exit(runner.run(_serve(read, listen, state or _state_folder(listen))))
 
 
-async def _serve(config: Config, listen: Listen) -> Exit:
+def _state_folder(listen: Listen) -> Path:
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
+    return home / "swarmgate" / f"{listen.host}-{listen.port}".replace(":", "_")
+
+
+async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
     loop = asyncio.get_running_loop()
-    running = gate(loop, config, _bug)
+    try:
+        kept = snapshot.begin(state, LoopClock(loop).now_ms(), plan(config).budgets)
+    except OSError as error:
+        _say(f"{state}: {error}")
+        return Exit.USAGE
+    _say(kept.sentence)
+    running = gate(loop, config, _bug, kept.book)
     stopped = asyncio.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, stopped.set)
@@ -62,6 +76,7 @@ async def _serve(config: Config, listen: Listen) -> Exit:
     await stopped.wait()
     _say("stopping: no new calls; open ones may end")
     left = await running.stop()
+    snapshot.finish(state, kept)
     if left:
         _say(f"stopped with {left} calls still open")
     return Exit.FAILED if left else Exit.OK

@@ -2,7 +2,8 @@
 Where time comes from in a running gate: the event loop's own clock, and the wall clock for what others date.
 
 The loop reads its clock once per turn, so everything that happens in one turn happens at one instant, and alarms set
-by it never ring before it says so.
+by it never ring before it says so. It counts from the epoch as it stood at the start, so that saved budgets and calendar
+windows mean the same after a restart; steps of the wall clock afterwards change nothing.
 """
 
 import asyncio
@@ -12,14 +13,15 @@ import time
 class LoopClock:
     """ports.Clock of one event loop."""
 
-    __slots__ = ("_time",)
+    __slots__ = ("_time", "offset_ms")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time = loop.time
+        self.offset_ms = int(time.time() * 1000) - int(loop.time() * 1000)  # noqa: TID251  this is the edge
 
     def now_ms(self) -> int:
-        """Monotonic milliseconds."""
-        return int(self._time() * 1000)
+        """Monotonic milliseconds since the epoch."""
+        return int(self._time() * 1000) + self.offset_ms
 
 
 def unix_s() -> int:

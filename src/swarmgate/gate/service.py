@@ -107,7 +107,7 @@ class Gate:
         self._server: asyncio.Server | None = None
         clock = LoopClock(loop)
         self.sweep = Sweep(loop)
-        timer = LoopTimer(loop, lambda: None)
+        timer = LoopTimer(loop, clock, lambda: None)
         self._failed = failed
         self.pump = pump = Pump(clock, timer, Room(), self._bug)
         timer.ring = pump.ring

@@ -8,6 +8,8 @@ sent anything: budgets start warm. Instants are those of a clock that goes on ov
 
 import json
 import os
+from collections.abc import Mapping
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,44 +23,55 @@ VERSION = 1
 LONG_AGO_MS = -(2**51)
 
 
+class FolderInUse(OSError):
+    """Another gate runs on this folder; two gates that do not share a store must not share a target either."""
+
+
 class Start(NamedTuple):
-    """The book to start with, and why it is as it is, for the operator's log."""
+    """The book to start with, why it is as it is, and the lock that this gate holds on the folder."""
 
     book: Book
     sentence: str
+    lock: int
 
 
-def begin(folder: Path, now_ms: int, limits: dict[str, Limits]) -> Start:
+def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits]) -> Start:
     """
     Take the folder over: the book of the last clean stop, a cold one, or a warm one; then mark that a gate runs.
 
-    A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop.
+    A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop. Errors:
+    `FolderInUse`, OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    start = _found(folder, now_ms, limits)
-    mark = folder / RUNNING
-    mark.touch(mode=0o600)
+    was_running = (folder / RUNNING).exists()
+    lock = os.open(folder / RUNNING, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own") from None
+    book, sentence = _found(folder, now_ms, limits, was_running=was_running)
     (folder / SAVED).unlink(missing_ok=True)
-    return start
+    return Start(book, sentence, lock)
 
 
-def _found(folder: Path, now_ms: int, limits: dict[str, Limits]) -> Start:
+def _found(folder: Path, now_ms: int, limits: Mapping[str, Limits], *, was_running: bool) -> tuple[Book, str]:
     saved = folder / SAVED
-    if (folder / RUNNING).exists():
-        return Start(_empty(now_ms, now_ms), "the last run did not stop cleanly: budgets start cold")
+    if was_running:
+        return _empty(now_ms, now_ms), "the last run did not stop cleanly: budgets start cold"
     if not saved.exists():
-        return Start(_empty(LONG_AGO_MS, now_ms), "first run here: budgets start full")
+        return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
         book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits)
     except (ValueError, KeyError, TypeError, OSError) as error:
         saved.replace(folder / f"{SAVED}.broken")
-        return Start(_empty(now_ms, now_ms), f"{saved} cannot be read ({error}): budgets start cold")
-    return Start(book, "budgets go on from the last clean stop")
+        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error}): budgets start cold"
+    return book, "budgets go on from the last clean stop"
 
 
-def finish(folder: Path, book: Book) -> None:
-    """Save the book and remove the mark: the next start may go on from here."""
-    text = json.dumps(saved_form(book), separators=(",", ":"))
+def finish(folder: Path, start: Start) -> None:
+    """Save the book, remove the mark and let the folder go: the next start may go on from here."""
+    text = json.dumps(saved_form(start.book), separators=(",", ":"))
     fresh = folder / f"{SAVED}.new"
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -67,6 +80,7 @@ def finish(folder: Path, book: Book) -> None:
         os.fsync(file.fileno())
     fresh.replace(folder / SAVED)
     (folder / RUNNING).unlink(missing_ok=True)
+    os.close(start.lock)
 
 
 def saved_form(book: Book) -> dict[str, Any]:
@@ -89,7 +103,7 @@ def saved_form(book: Book) -> dict[str, Any]:
     }
 
 
-def restored(saved: dict[str, Any], now_ms: int, limits: dict[str, Limits]) -> Book:
+def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits]) -> Book:
     """
     The saved book under the limits in force now; a budget whose unit of account changed starts cold.
 
