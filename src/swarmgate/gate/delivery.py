@@ -20,8 +20,8 @@ class Sent(Protocol):
 
     call: Call
 
-    def is_delivered(self) -> bool:
-        """Whether the target has it, or it is over."""
+    def is_delivered(self) -> bool | None:
+        """Whether the target has it; None if it is over."""
         ...
 
 
@@ -44,10 +44,10 @@ class Deliveries:
             self._loop.call_at(self._loop.time() + LOOK_AGAIN_S, self._look)
 
     def _look(self) -> None:
-        arrived = [sent for sent in self._waiting if sent.is_delivered()]
-        for sent in arrived:
-            del self._waiting[sent]
-            if sent.call.wire is sent:
+        for sent, arrived in [(sent, sent.is_delivered()) for sent in self._waiting]:
+            if arrived is not False:
+                del self._waiting[sent]
+            if arrived and sent.call.wire is sent:
                 self._fire(sent.call, DELIVERED)
         self._is_armed = bool(self._waiting)
         if self._is_armed:

@@ -111,10 +111,10 @@ class Attempt:
             self._end = None
             self._transport.fire(self.call, Lost(LostKind.STALE, sent=False))
 
-    def is_delivered(self) -> bool:
-        """Whether the target has the request, or the exchange is over."""
+    def is_delivered(self) -> bool | None:
+        """Whether the target has the request; None if the exchange is over."""
         end = self._end
-        return end is None or self.head is not None or end.is_delivered()
+        return None if end is None else self.head is not None or end.is_delivered()
 
     # The exchange's owner.
 
