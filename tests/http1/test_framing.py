@@ -11,13 +11,19 @@ from swarmgate.http1.framing import (
     BodyReader,
     frame,
     no_body,
-    of_chunks,
-    of_length,
     request_body,
     response_body,
     until_close,
 )
 from swarmgate.http1.head import parse_request, parse_response
+
+
+def of_chunks() -> BodyReader:
+    return response_body(parse_response(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), b"GET")
+
+
+def of_length(length: int) -> BodyReader:
+    return response_body(parse_response(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length), b"GET")
 
 
 def cut(raw: bytes, sizes: list[int]) -> list[bytes]:

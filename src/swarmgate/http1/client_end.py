@@ -164,7 +164,8 @@ class ClientEnd(Answering):
             self._close()
         else:
             self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
-            self.resume()
+            if self._paused:
+                self.resume()
             if self._waiting:
                 data = bytes(self._waiting)
                 self._waiting.clear()

@@ -42,7 +42,7 @@ class BodyReader:
     """
     Reads one body: `feed` gives the payload of a read, `done` tells its end, `leftover` holds bytes that came after.
 
-    Make one by `of_length`, `of_chunks`, `until_close` or `no_body`.
+    Made by `request_body`, `response_body`, `until_close` or `no_body`.
     """
 
     __slots__ = ("_held", "_left", "_step", "done", "leftover")
@@ -155,16 +155,6 @@ class BodyReader:
     _STEPS: ClassVar = {_SIZE: _size, _DATA: _data, _DATA_END: _data_end, _TRAILER: _trailer}
 
 
-def of_length(length: int) -> BodyReader:
-    """A body of exactly `length` bytes."""
-    return BodyReader(_LENGTH if length else _NONE, length)
-
-
-def of_chunks() -> BodyReader:
-    """A body in chunks (transfer-encoding: chunked)."""
-    return BodyReader(_SIZE)
-
-
 def until_close() -> BodyReader:
     """A response body that only the end of the connection ends, or the bytes of a tunnel."""
     return BodyReader(_CLOSE)
@@ -178,14 +168,16 @@ def no_body() -> BodyReader:
 def request_body(head: RequestHead) -> BodyReader:
     """The reader for a request's body: without a length and without chunks there is none (RFC 9112 6.3)."""
     if head.chunked:
-        return of_chunks()
-    return of_length(head.content_length or 0)
+        return BodyReader(_SIZE)
+    length = head.content_length
+    return BodyReader(_LENGTH, length) if length else BodyReader(_NONE)
 
 
 def response_body(head: ResponseHead, method: bytes) -> BodyReader:
     """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
-    if method == b"HEAD" or head.status in NO_BODY_STATUS:
-        return no_body()
+    length = head.content_length
+    if method == b"HEAD" or head.status in NO_BODY_STATUS or length == 0:
+        return BodyReader(_NONE)
     if head.chunked:
-        return of_chunks()
-    return until_close() if head.content_length is None else of_length(head.content_length)
+        return BodyReader(_SIZE)
+    return BodyReader(_CLOSE) if length is None else BodyReader(_LENGTH, length)

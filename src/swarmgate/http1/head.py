@@ -7,10 +7,13 @@ head only, llhttp waits for the body, so one could not be used again. It gets no
 line cost as much time as cutting the lines ourselves, and most of the calls that one request may cost.
 """
 
+from collections.abc import Callable
+from itertools import repeat
+
 import httptools
 
 from swarmgate.http1.plain import is_plain_request, is_plain_response
-from swarmgate.http1.refusals import MAX_HEADERS, REQUEST_ROWS, RESPONSE_ROWS, refuse
+from swarmgate.http1.refusals import CL, MAX_HEADERS, REQUEST_ROWS, RESPONSE_ROWS, TE, Row, refuse
 
 Header = tuple[bytes, bytes]
 
@@ -42,12 +45,15 @@ class Head:
     target: bytes
     version: bytes
     well_cut: bool
+    content_length: int | None
+    chunked: bool
+    keep_alive: bool
 
     def __init__(self, raw: bytes) -> None:
         lines = raw[:-4].split(b"\r\n", MAX_HEADERS + 1)  # a bomb of lines is not even cut
         self.raw = raw
         self.headers: list[Header] = [
-            (name.lower(), value.strip()) for name, _, value in [line.partition(b":") for line in lines[1:]]
+            (name.lower(), value.strip()) for name, _, value in map(bytes.partition, lines[1:], repeat(b":"))
         ]
         self.fields = dict(self.headers)
         if len(self.fields) != len(self.headers):
@@ -71,14 +77,6 @@ class Head:
     def get(self, name: bytes) -> bytes | None:
         """The field's value by lower-case name (repeated lines joined by a comma), or None."""
         return self.fields.get(name)
-
-    def settle_framing(self) -> None:
-        """Read length, chunks and keep-alive out of fields that passed the table."""
-        length = self.fields.get(b"content-length")
-        self.content_length = None if length is None else int(length)
-        self.chunked = b"transfer-encoding" in self.fields
-        wish = self.fields.get(b"connection")
-        self.keep_alive = self.version == b"HTTP/1.1" and (wish is None or not _says_close(wish.lower()))
 
 
 def _says_close(wish: bytes) -> bool:
@@ -115,17 +113,6 @@ class ResponseHead(Head):
         self.reason = b" ".join(parts[2:])
 
 
-def _complaint(parser: httptools.HttpRequestParser | httptools.HttpResponseParser, raw: bytes) -> str | None:
-    """What llhttp has against a head."""
-    try:
-        parser.feed_data(raw)
-    except httptools.HttpParserUpgrade:
-        return None  # neither Upgrade nor CONNECT changes how a head reads
-    except httptools.HttpParserError as error:
-        return f"is not read by llhttp: {error}"
-    return None
-
-
 def parse_request(raw: bytes) -> RequestHead:
     """
     The request head in `raw`, which ends with its blank line.
@@ -133,24 +120,40 @@ def parse_request(raw: bytes) -> RequestHead:
     Raises BadHead with the status to answer; every refusal is a row of refusals.REQUEST_ROWS or llhttp's.
     """
     head = RequestHead(raw)
-    complaint = _complaint(httptools.HttpRequestParser(_SILENT), raw)
-    if complaint or not is_plain_request(head):
-        refuse(head, REQUEST_ROWS, complaint)
-    head.settle_framing()
+    _believe(head, httptools.HttpRequestParser(_SILENT), is_plain_request, REQUEST_ROWS)
     return head
 
 
 def parse_response(raw: bytes) -> ResponseHead:
     """
-    The response head in `raw`, which ends with its blank line.
+    The response head in `raw`, which ends with its blank line; of a 101, which nobody here accepts, only the status.
 
     Raises BadHead (the status is for the log; a client is answered 502).
     """
     head = ResponseHead(raw)
-    complaint = None  # at a switch of protocols llhttp stops, and nobody here accepts one anyway
-    if head.status != 101:
-        complaint = _complaint(httptools.HttpResponseParser(_SILENT), raw)
-    if complaint or not is_plain_response(head):
-        refuse(head, RESPONSE_ROWS, complaint)
-    head.settle_framing()
+    if head.status != 101:  # there llhttp stops
+        _believe(head, httptools.HttpResponseParser(_SILENT), is_plain_response, RESPONSE_ROWS)
     return head
+
+
+def _believe(
+    head: Head,
+    parser: httptools.HttpRequestParser | httptools.HttpResponseParser,
+    is_plain: Callable[[Head], bool],
+    rows: tuple[Row, ...],
+) -> None:
+    """Hear llhttp and the table; then say what the fields mean."""
+    complaint = None
+    try:
+        parser.feed_data(head.raw)
+    except httptools.HttpParserUpgrade:
+        pass  # neither Upgrade nor CONNECT changes how a head reads
+    except httptools.HttpParserError as error:
+        complaint = f"is not read by llhttp: {error}"
+    if complaint or not is_plain(head):
+        refuse(head, rows, complaint)
+    fields = head.fields
+    length, wish = fields.get(CL), fields.get(b"connection")
+    head.content_length = None if length is None else int(length)
+    head.chunked = TE in fields
+    head.keep_alive = head.version == b"HTTP/1.1" and (wish is None or not _says_close(wish.lower()))

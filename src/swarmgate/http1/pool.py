@@ -99,7 +99,7 @@ class Pool(Generic[C, W]):
         """A call is done with its connection, which may serve another; its peer keeps it `keep_ms` at most."""
         self._leased.discard(connection)
         self._idle.append((connection, now_ms + min(self._idle_ms, keep_ms)))
-        return self._assign(now_ms)
+        return self._assign(now_ms) if self._waiting else NOTHING
 
     def lost(self, connection: C, now_ms: int) -> Todo[C, W]:
         """A connection closed, leased or idle."""
