@@ -1,6 +1,9 @@
 """A deployment's state in Valkey read back as a book, and the script seen as a decider: what the twins compare."""
 
+import msgspec
+
 from swarmgate.core.book import Book, BudgetCell, Lease
+from swarmgate.core.limits import Limits
 from swarmgate.core.line import join
 from swarmgate.stores.valkey import wire
 from swarmgate.stores.valkey.client import script
@@ -37,7 +40,7 @@ def _kind(tag, key):
 
 
 def _cell(book, name, told, leases):
-    limits = wire.limits_from(told["limits"])
+    limits = msgspec.json.decode(told["limits"], type=Limits)
     cell = BudgetCell(name, limits, book.line(limits.line or name), int(told["at_ms"]))
     cell.level, cell.pending, cell.due_ms = int(told["level"]), int(told["pending"]), int(told["due_ms"])
     cell.promised_ms = int(told["promised_ms"])

@@ -6,6 +6,7 @@ edge of what doubles hold, two that share a line, slots with holds, counters; a 
 `Twins` is the machine; subclass it with `subject` (a `Decider`), and with `state` if the store's state can be read.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,8 +27,8 @@ WORLD = {
     "floors": Limits(BudgetKind.LEVEL, burst=20, quota=7, window_ms=900, floors=(0, 5, 10)),
     "edge": Limits(BudgetKind.LEVEL, burst=EDGE, quota=EDGE // 3, window_ms=60_000),
     "still": Limits(BudgetKind.LEVEL, burst=30, window_ms=100),
-    "key1": Limits(BudgetKind.LEVEL, burst=6, quota=5, window_ms=1_000, line="pool"),
-    "key2": Limits(BudgetKind.LEVEL, burst=9, quota=3, window_ms=1_000, line="pool"),
+    "key1": Limits(BudgetKind.LEVEL, burst=6, quota=5, window_ms=1_000, line="pool", sharing=2),
+    "key2": Limits(BudgetKind.LEVEL, burst=9, quota=3, window_ms=1_000, line="pool", sharing=2),
     "slots": Limits(BudgetKind.LEASES, burst=3, hold_ms=400, lease_ms=1_500),
     "crowd": Limits(BudgetKind.LEASES, burst=150),
     "counter": Limits(BudgetKind.COUNTER, burst=30, window_ms=2_400, slices=24),
@@ -67,18 +68,14 @@ def limits_of(draw: st.DrawFn, name: str) -> Limits:
     """A revision of that budget's limits; now and then one that must be refused."""
     old = WORLD[name]
     burst = draw(st.integers(0, 40))
-    return Limits(
-        draw(st.sampled_from((old.kind, old.kind, old.kind, BudgetKind.LEVEL))),
-        burst,
-        draw(st.integers(0, 20)),
-        draw(st.sampled_from((old.window_ms, 777, 60_000))),
-        (0, draw(st.integers(0, burst)), draw(st.integers(0, burst))),
-        old.hold_ms,
-        old.slices,
-        old.anchor_ms,
-        old.lease_ms,
-        old.line,
-        draw(st.integers(1, 4)),
+    return replace(
+        old,
+        kind=draw(st.sampled_from((old.kind, old.kind, old.kind, BudgetKind.LEVEL))),
+        burst=burst,
+        quota=draw(st.integers(0, 20)),
+        window_ms=draw(st.sampled_from((old.window_ms, 777, 60_000))),
+        floors=(0, draw(st.integers(0, burst)), draw(st.integers(0, burst))),
+        revision=draw(st.integers(1, 4)),
     )
 
 

@@ -9,7 +9,7 @@ ARGV[1] msgpack [now_ms or -1 = this server's TIME, run id of this server proces
 Answer  msgpack [now_ms, birth_ms, clock_steps, answers]; an answer is [verb, ...], in the order of the operations.
 
 meta     hash    run birth_ms now_ms offset_ms clock_steps sequence; without TTL: its absence means that all was lost.
-budget   hash    limits (JSON, as LIMITS in wire.py) level pending firm at_ms due_ms promised_ms keep_ms slices ("index units ...");
+budget   hash    limits (JSON of core/limits.py) level pending firm at_ms due_ms promised_ms keep_ms slices ("index units ...");
                  "=<lease>" -> amount, negative if the hold is firm (`firm` of them are).
 leases   zset    lease -> expires_ms
 order    zset    ticket -> score
@@ -41,13 +41,11 @@ local function open_book()
 end
 
 local function limits_of(text)
-  local it = { text = text }
-  local p0, p1, p2
-  it.kind, it.burst, it.quota, it.window_ms, p0, p1, p2, it.hold_ms, it.slices, it.anchor_ms, it.lease_ms,
-    it.revision, it.line = unpack(cjson.decode(text))
+  local it = cjson.decode(text)
   it.scale = it.kind == LEVEL and it.window_ms or 1
   it.drain = it.kind == LEVEL and it.quota or 0
-  it.caps = { [0] = (it.burst - p0) * it.scale, (it.burst - p1) * it.scale, (it.burst - p2) * it.scale }
+  it.caps = {}
+  for rank = 0, 2 do it.caps[rank] = (it.burst - it.floors[rank + 1]) * it.scale end
   it.slice_ms = ceil(it.window_ms / it.slices)
   return it
 end
@@ -71,12 +69,18 @@ local function line_at(index)
   return line
 end
 
+local function apply(cell, limits)
+  cell.limits, cell.scale, cell.drain, cell.caps = limits, limits.scale, limits.drain, limits.caps
+end
+
 local function new_cell(index, text)
-  return {
+  local cell = {
     index = index, key = KEYS[2 * index], leases = KEYS[2 * index + 1], line = line_at(line_of[index]),
-    limits = limits_of(text), level = 0, pending = 0, firm = 0, at_ms = book.now_ms, due_ms = EXACT,
-    promised_ms = 0, keep_ms = 0, until_ms = 0,
+    level = 0, pending = 0, firm = 0, at_ms = book.now_ms, due_ms = EXACT, promised_ms = 0, keep_ms = 0, until_ms = 0,
+    held = {}, changed = {},
   }
+  apply(cell, limits_of(text))
+  return cell
 end
 
 local function read_cell(index)
@@ -92,63 +96,4 @@ local function read_cell(index)
     for slice, units in string.gmatch(slices, '(%-?%d+) (%d+)') do cell.slices[tonumber(slice)] = tonumber(units) end
   end
   return cell
-end
-
--- The instant from which the budget is as good as new, if nothing but what is known now happens to it.
-local function idle_ms(cell)
-  local limits, last_ms = cell.limits, max(book.now_ms, cell.until_ms, cell.promised_ms)
-  if limits.kind == LEASES then return max(last_ms, book.birth_ms + limits.lease_ms) end
-  if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, last_ms)) end
-  if limits.drain == 0 then return EXACT end
-  local cold_ms = book.birth_ms + ceil(limits.burst * limits.scale / limits.drain)
-  return max(cold_ms, last_ms + ceil((cell.level + cell.pending * limits.scale) / limits.drain))
-end
-
-local function keep(cell)
-  local needed_ms = min(EXACT, idle_ms(cell) + MARGIN_MS)
-  local renewed = needed_ms > cell.keep_ms
-  if renewed then
-    cell.keep_ms = min(EXACT, needed_ms + KEEP_MS)
-    call('HSET', cell.key, 'keep_ms', cell.keep_ms)
-    if cell.keep_ms == EXACT then call('PERSIST', cell.key) else call('PEXPIRE', cell.key, cell.keep_ms - book.now_ms) end
-  end
-  -- Leases that were all gone have lost their TTL; those of a budget that never idles end by their expiry.
-  if (renewed or cell.until_ms > 0) and cell.keep_ms < EXACT then
-    call('PEXPIRE', cell.leases, cell.keep_ms - book.now_ms)
-  end
-end
-
-local function write_cell(cell)
-  call('HSET', cell.key, 'level', cell.level, 'pending', cell.pending, 'firm', cell.firm, 'at_ms', cell.at_ms, 'due_ms',
-    cell.due_ms, 'promised_ms', cell.promised_ms)
-  if cell.slices then
-    local text = {}
-    for slice, units in pairs(cell.slices) do text[#text + 1] = string.format('%.0f %.0f', slice, units) end
-    call('HSET', cell.key, 'slices', table.concat(text, ' '))
-  end
-  keep(cell)
-end
-
-local function write_line(line)
-  local flat, last_ms = {}, 0
-  for ticket, entry in pairs(line.changed) do
-    flat[#flat + 1] = ticket
-    flat[#flat + 1] = string.format('%.0f %.0f %.0f %d %.0f %.0f %s', entry.ready_ms, entry.due_ms, entry.expires_ms,
-      entry.event and 1 or 0, entry.cost, entry.reserve, entry.at)
-    last_ms = max(last_ms, entry.expires_ms)
-  end
-  if last_ms == 0 then return end
-  local keep_ms = max(last_ms + KEEP_MS, tonumber(call('HGET', line.entries, '') or 0))
-  call('HSET', line.entries, '', keep_ms, unpack(flat))
-  call('PEXPIRE', line.entries, keep_ms - book.now_ms)
-  call('PEXPIRE', line.order, keep_ms - book.now_ms)
-end
-
-local function close_book()
-  for _, cell in pairs(cells) do
-    if cell then write_cell(cell) end
-  end
-  for _, line in pairs(lines) do write_line(line) end
-  call('HSET', KEYS[1], 'run', run, 'birth_ms', book.birth_ms, 'now_ms', book.now_ms, 'offset_ms', book.offset_ms,
-    'clock_steps', book.clock_steps, 'sequence', book.sequence)
 end

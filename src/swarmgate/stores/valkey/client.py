@@ -18,7 +18,7 @@ from redis.exceptions import MovedError, NoScriptError, RedisError
 
 from swarmgate.stores.valkey.trouble import StoreTrouble, Trouble, trouble_of
 
-FILES = ("book.lua", "passage.lua", "line.lua", "denial.lua", "kernel.lua")
+FILES = ("book.lua", "leases.lua", "save.lua", "passage.lua", "line.lua", "denial.lua", "kernel.lua")
 OLDEST = 7  # Redis; Valkey 8 and later call themselves 7.2
 HOPS = 3  # nodes followed before a cluster that moves is given up for now
 

@@ -4,50 +4,48 @@ local ASK_AGAIN_MS, ASK_AGAIN_AT_MOST_MS, SENT_AWAY_AT_MOST_MS = 250, 5000, 2000
 local cell_of -- kernel.lua
 
 local function possible(cell, rank, need, now_ms)
-  local missing = cell.level + need * cell.limits.scale - cell.limits.caps[rank]
-  if missing > 0 and cell.limits.drain > 0 then return now_ms + drained_ms(cell, missing) end
+  local missing = cell.level + need * cell.scale - cell.caps[rank]
+  if missing > 0 and cell.drain > 0 then return now_ms + drained_ms(cell, missing) end
   return now_ms
 end
 
 local function certain(cell, rank, need, now_ms)
   local limits = cell.limits
-  local last = call('ZRANGE', cell.leases, -1, -1, 'WITHSCORES')
-  local ends_ms = tonumber(last[2]) or now_ms
+  local ends_ms = tonumber(leases_by_expiry(cell, -1, -1)[2]) or now_ms
   if limits.kind == LEASES then return ends_ms end
   if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, ends_ms)) end
-  if limits.drain == 0 then return EXACT end
-  local level = max(0, cell.level - limits.drain * (ends_ms - now_ms)) + cell.pending * limits.scale
-  return ends_ms + max(0, drained_ms(cell, level + need * limits.scale - limits.caps[rank]))
+  if cell.drain == 0 then return EXACT end
+  local level = max(0, cell.level - cell.drain * (ends_ms - now_ms)) + cell.pending * cell.scale
+  return ends_ms + max(0, drained_ms(cell, level + need * cell.scale - cell.caps[rank]))
 end
 
 -- A guess when the caller's turn comes, as if everybody before it needed as much.
 local function turn(cell, request, need, now_ms)
-  local limits = cell.limits
-  local place = position(cell.line, request.score)
-  if place == 0 or limits.drain == 0 then return now_ms end
+  local place = floor(position(cell.line, request.score) / cell.limits.sharing)
+  if place == 0 or cell.drain == 0 then return now_ms end
   local ahead = cell.pending + (place + 1) * need
-  return now_ms + max(0, drained_ms(cell, cell.level + ahead * limits.scale - limits.caps[request.rank]))
+  return now_ms + max(0, drained_ms(cell, cell.level + ahead * cell.scale - cell.caps[request.rank]))
 end
 
 local function blocker(cell, request, cost, reserve, now_ms)
   if cell.at_ms ~= now_ms then touch(cell, now_ms) end -- what take saw must still block
   local limits, rank, need = cell.limits, request.rank, cost + reserve
-  local cap = limits.caps[rank]
+  local cap = cell.caps[rank]
   local kind
   local at_ms = earliest(cell, rank, cost, reserve, now_ms)
   local certain_ms = at_ms
-  if need * limits.scale > cap then
+  if need * cell.scale > cap then
     kind, at_ms, certain_ms = NEVER, EXACT, EXACT
   elseif not at_ms then
     kind, at_ms, certain_ms = EVENT, possible(cell, rank, need, now_ms), certain(cell, rank, need, now_ms)
   elseif at_ms > now_ms then
     kind = TIME
-  elseif holds_back(cell, rank, request.score, cost, reserve, now_ms) then
+  elseif holds_back(cell, request, cost, reserve, now_ms) then
     kind = LINE
   else
     return nil
   end
-  local remaining = max(0, floor((cap - cell.level) / limits.scale) - cell.pending)
+  local remaining = max(0, floor((cap - cell.level) / cell.scale) - cell.pending)
   return {
     cell.index, kind, at_ms, certain_ms, remaining, limits.quota > 0 and limits.quota or limits.burst,
     limits.window_ms, limits.revision,
@@ -58,8 +56,9 @@ local function examine(request, chosen, now_ms)
   local case = {
     chosen = chosen, kind = TIME, ready_ms = now_ms, turn_ms = now_ms, certain_ms = now_ms, blockers = {}, blocked = {},
   }
-  for _, demand in ipairs(request.alternatives[chosen]) do
-    local cell, cost, reserve = cell_of(demand[1]), demand[2], demand[3]
+  local demands = request.alternatives[chosen]
+  for at = 1, #demands, 3 do
+    local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
     local told = blocker(cell, request, cost, reserve, now_ms)
     if told then
       table.insert(case.blockers, told)
@@ -83,6 +82,16 @@ local function due(case, place, now_ms)
   local latest_ms = now_ms + ASK_AGAIN_AT_MOST_MS
   if case.kind == TIME or case.kind == NEVER then return max(case.ready_ms, min(case.turn_ms, latest_ms)) end
   return min(max(now_ms + ASK_AGAIN_MS * (1 + place), case.ready_ms, case.turn_ms), latest_ms)
+end
+
+-- The place that the ticket has already if the answer that told it was lost, else the last of its class.
+local function first_place(request, case, now_ms)
+  for _, blocked in ipairs(case.blocked) do
+    local score = call('ZSCORE', blocked.cell.line.order, request.ticket)
+    if score then return tonumber(score) end
+  end
+  book.sequence = max(book.sequence + 1, now_ms * 1000)
+  return request.rank * CLASS_STEP + book.sequence
 end
 
 local function stand(request, case, score, due_ms)
@@ -115,7 +124,7 @@ local function send_away(request, case, from_ms)
     if not last or told[3] > last_ms then last, last_ms = case.blocked[number], told[3] end
   end
   local cell, need = last.cell, last.cost + last.reserve
-  local gap_ms = cell.limits.drain > 0 and drained_ms(cell, need * cell.limits.scale) or ASK_AGAIN_MS
+  local gap_ms = cell.drain > 0 and drained_ms(cell, need * cell.scale) or ASK_AGAIN_MS
   if from_ms < cell.promised_ms and cell.promised_ms <= from_ms + SENT_AWAY_AT_MOST_MS then from_ms = cell.promised_ms end
   cell.promised_ms = from_ms + gap_ms
   return from_ms
@@ -143,8 +152,7 @@ local function deny(request, now_ms)
   local due_ms = not_before_ms
   if case.kind ~= NEVER then
     if score == request.rank * CLASS_STEP + CLASS_STEP - 1 then
-      book.sequence = max(book.sequence + 1, now_ms * 1000)
-      score = request.rank * CLASS_STEP + book.sequence
+      score = first_place(request, case, now_ms)
     end
     if request.waits then
       due_ms = due(case, place, now_ms)

@@ -16,13 +16,9 @@ end
 local function chill(cell)
   local limits, since_ms = cell.limits, book.now_ms - book.birth_ms
   if limits.kind == LEVEL then
-    cell.level = max(cell.level, limits.burst * limits.scale - limits.drain * since_ms)
+    cell.level = max(cell.level, limits.burst * cell.scale - cell.drain * since_ms)
   elseif limits.kind == LEASES and limits.lease_ms > since_ms and limits.burst > 0 then
-    if not held_by(cell, COLD) then
-      hold(cell, COLD, limits.burst, book.birth_ms + limits.lease_ms)
-      set_hold(cell, COLD, limits.burst, false, true)
-    end
-    set_expiry(cell, COLD, book.birth_ms + limits.lease_ms)
+    put(cell, COLD, { amount = limits.burst, firm = true, expires_ms = book.birth_ms + limits.lease_ms })
   end
 end
 
@@ -42,10 +38,13 @@ end
 
 -- The cell that an admission needs; errors end that operation only, with an answer that says what the caller must do.
 cell_of = function(index)
-  local cell = known(index)
+  local cell = cells[index]
+  if cell and cell.checked then return cell end
+  cell = known(index)
   if not cell then error({ 'undefined', index }, 0) end
   local line = cell.limits.line == '' and budget_names[index] or cell.limits.line
   if line ~= line_names[line_of[index]] then error({ 'elsewhere', index, line }, 0) end
+  cell.checked = true
   return cell
 end
 
@@ -63,11 +62,11 @@ function operate.define(index, text)
 end
 
 local function commit(request, chosen, now_ms)
-  local expires_ms = now_ms + request.lease_ms
-  for _, demand in ipairs(request.alternatives[chosen]) do
-    local cell, cost, reserve = cells[demand[1]], demand[2], demand[3]
+  local expires_ms, demands = now_ms + request.lease_ms, request.alternatives[chosen]
+  for at = 1, #demands, 3 do
+    local cell, cost, reserve = cells[demands[at]], demands[at + 1], demands[at + 2]
     if cost > 0 then
-      cell.level = cell.level + cost * cell.limits.scale
+      cell.level = cell.level + cost * cell.scale
       count(cell, cost, now_ms)
     end
     if reserve > 0 then hold(cell, request.lease, reserve, expires_ms) end
@@ -78,11 +77,11 @@ end
 
 local function fits(request, demands, now_ms)
   local rank = request.rank
-  for _, demand in ipairs(demands) do
-    local cell, cost, reserve = cell_of(demand[1]), demand[2], demand[3]
+  for at = 1, #demands, 3 do
+    local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
     if cell.at_ms ~= now_ms then touch(cell, now_ms) end
-    if cell.level + (cell.pending + cost + reserve) * cell.limits.scale > cell.limits.caps[rank] then return false end
-    if holds_back(cell, rank, request.score, cost, reserve, now_ms) then return false end
+    if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank] then return false end
+    if not cell.line.empty and holds_back(cell, request, cost, reserve, now_ms) then return false end
   end
   return true
 end
@@ -105,15 +104,9 @@ local function settle_one(cell, lease, reserved, used, last)
     return 0
   end
   local held = held_by(cell, lease)
-  local over = max(0, used - (held or reserved))
+  local over = max(0, used - (held and held.amount or reserved))
   charge(cell, held and used or over, book.now_ms)
-  if held and last then
-    drop(cell, lease, held)
-  elseif held then
-    local freed = min(held, used)
-    set_hold(cell, lease, held - freed)
-    cell.pending = cell.pending - freed
-  end
+  if held then put(cell, lease, not last and { amount = held.amount - min(held.amount, used), firm = false }) end
   return over
 end
 
@@ -131,19 +124,22 @@ local function each_hold(lease, indices, change)
     local cell = known(index)
     if cell then
       touch(cell, book.now_ms)
-      local held, firm = held_by(cell, lease)
-      if held and not firm then change(cell, held) end
+      local held = held_by(cell, lease)
+      if held and not held.firm then change(cell, held) end
     end
   end
   return { 'done', 0 }
 end
 
 function operate.release(lease, indices)
-  return each_hold(lease, indices, function(cell, held) drop(cell, lease, held) end)
+  return each_hold(lease, indices, function(cell) put(cell, lease, false) end)
 end
 
 function operate.renew(lease, indices, lease_ms)
-  return each_hold(lease, indices, function(cell) set_expiry(cell, lease, book.now_ms + lease_ms) end)
+  local expires_ms = book.now_ms + lease_ms
+  return each_hold(lease, indices, function(cell, held)
+    put(cell, lease, { amount = held.amount, firm = false, expires_ms = expires_ms })
+  end)
 end
 
 function operate.leave(ticket, indices)
@@ -169,7 +165,7 @@ function operate.revise(index, expected, text)
     local rest = cell.level - units * old.scale
     cell.level = min(EXACT - 1, units * new.scale + ceil(rest * new.scale / old.scale))
   end
-  cell.limits = new
+  apply(cell, new)
   cell.keep_ms = EXACT -- what was revised stands nowhere else: it never expires
   call('HSET', cell.key, 'limits', text, 'keep_ms', EXACT)
   call('PERSIST', cell.key)

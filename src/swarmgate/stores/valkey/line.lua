@@ -45,7 +45,7 @@ local function join(line, ticket, score)
     entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, event = false, cost = 0, reserve = 0, at = '' }
     line.known[ticket] = entry
     call('ZADD', line.order, score, ticket)
-    line.pages = {}
+    line.pages, line.empty = {}, false
   end
   line.changed[ticket] = entry
   return entry
@@ -61,11 +61,11 @@ end
 local function after_holds(cell, missing)
   local from, left = 0, cell.firm
   while left > 0 do
-    local leases = call('ZRANGE', cell.leases, from, from + PAGE - 1, 'WITHSCORES')
+    local leases = leases_by_expiry(cell, from, from + PAGE - 1)
     for at = 1, #leases, 2 do
-      local amount, firm = held_by(cell, leases[at])
-      if firm then
-        missing, left = missing - amount, left - 1
+      local held = held_by(cell, leases[at])
+      if held.firm then
+        missing, left = missing - held.amount, left - 1
         if missing <= 0 then return tonumber(leases[at + 1]) end
       end
     end
@@ -84,55 +84,53 @@ local function after_slices(cell, missing)
 end
 
 local function drained_ms(cell, amount)
-  return ceil(min(amount, EXACT) / cell.limits.drain)
+  return ceil(min(amount, EXACT) / cell.drain)
 end
 
 -- The first instant with room for (cost, reserve) of that class if only (first_cost, first_reserve) is taken, now;
 -- nil = not by time alone.
 local function earliest(cell, rank, cost, reserve, now_ms, first_cost, first_reserve)
   local limits = cell.limits
-  local cap = limits.caps[rank]
+  local cap = cell.caps[rank]
   local pending = cell.pending + (first_reserve or 0)
-  local missing = cell.level + (pending + (first_cost or 0) + cost + reserve) * limits.scale - cap
+  local missing = cell.level + (pending + (first_cost or 0) + cost + reserve) * cell.scale - cap
   if missing <= 0 then return now_ms end
   if limits.kind == LEASES then return after_holds(cell, missing) end
-  if (pending + cost + reserve) * limits.scale > cap then return nil end
+  if (pending + cost + reserve) * cell.scale > cap then return nil end
   if cell.slices then return after_slices(cell, missing) end
-  if limits.drain > 0 then return now_ms + drained_ms(cell, missing) end
+  if cell.drain > 0 then return now_ms + drained_ms(cell, missing) end
 end
 
 local function may_pass(cell, entry, better, rank, cost, reserve, now_ms)
-  local limits = cell.limits
   if rank == IDLE_RANK and better < IDLE_RANK then return false end
   if entry.event then
     local taken = cell.pending + cost + reserve + entry.cost + entry.reserve
-    return cell.level + taken * limits.scale <= limits.caps[better]
+    return cell.level + taken * cell.scale <= cell.caps[better]
   end
   local alone_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms)
+  local elsewhere = cell.limits.line ~= '' and budget_names[cell.index] ~= entry.at
+  if elsewhere and now_ms < entry.ready_ms and entry.ready_ms <= (alone_ms or EXACT) then return true end
   local after_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms, cost, reserve)
-  if limits.line == '' then
-    return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
-  end
-  local own_ms = alone_ms and min(entry.ready_ms, alone_ms) or entry.ready_ms
-  if budget_names[cell.index] ~= entry.at and entry.ready_ms <= own_ms then return true end
-  return after_ms ~= nil and after_ms <= own_ms
+  return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
 end
 
--- Whether a better live ticket stands before a call of that class, score and need; drops expired ones on the way.
-local function holds_back(cell, rank, score, cost, reserve, now_ms)
-  local line, dead, looked, found = cell.line, {}, 0, false
+-- Whether a better live ticket stands before the caller, who needs so much; drops expired ones on the way.
+local function holds_back(cell, request, cost, reserve, now_ms)
+  local line, dead, looked, found = cell.line, nil, 0, false
   for place = 0, SCAN_AT_MOST - 1 do
     local ticket, its_score = at_place(line, place)
-    if not ticket or its_score >= score or looked >= LOOK_AT_MOST then break end
+    line.empty = not ticket and place == 0
+    if not ticket or its_score >= request.score or ticket == request.ticket or looked >= LOOK_AT_MOST then break end
     local entry = entry_of(line, ticket)
     if entry.expires_ms <= now_ms then
+      dead = dead or {}
       dead[#dead + 1] = ticket
     elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
       looked = looked + 1
-      found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), rank, cost, reserve, now_ms)
+      found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), request.rank, cost, reserve, now_ms)
       if found then break end
     end
   end
-  for _, ticket in ipairs(dead) do leave(line, ticket) end
+  for _, ticket in ipairs(dead or {}) do leave(line, ticket) end
   return found
 end

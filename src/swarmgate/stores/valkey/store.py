@@ -207,7 +207,7 @@ class ValkeyStore:
 
     def _lose(self, trouble: Trouble) -> None:
         """Nothing is decided: tell everybody at once; what was sent may have been done."""
-        self.losses += self.trouble is None
+        self.losses += self.trouble is None and trouble is not Trouble.CLOSED
         self.trouble = trouble
         flight, self._flight = self._flight, None
         for asked in flight.asked if flight else ():

@@ -12,7 +12,7 @@ import msgspec
 
 from swarmgate.core.book import Take
 from swarmgate.core.commands import Release, Renew, Settle
-from swarmgate.core.limits import CLASSES, EXACT, BudgetKind, Limits
+from swarmgate.core.limits import CLASSES, EXACT, Limits
 from swarmgate.core.operations import Define, Operation, Revise, Withdraw
 
 SERVER_TIME = -1
@@ -104,11 +104,11 @@ def _take(batch: Batch, it: Take) -> tuple[Any, ...]:
     budget = batch.budget
     alternatives = []
     for demands in it.alternatives:
-        wanted = []
+        wanted: list[int] = []
         for name, cost, reserve in demands:
             if not (0 <= cost < DOUBLE and 0 <= reserve < DOUBLE):
                 raise BadOperation("cost, reserve", (cost, reserve), f"must lie between 0 and {DOUBLE - 1}")
-            wanted.append((budget(name), cost, reserve))
+            wanted += (budget(name), cost, reserve)
         alternatives.append(wanted)
     return (
         "take",
@@ -169,33 +169,8 @@ _ENCODERS: dict[type, Callable[[Batch, Any], tuple[Any, ...]]] = {
 
 
 def limits_text(limits: Limits) -> str:
-    """Limits as they lie in the budget's hash: a JSON array in the order of `limits_of` in book.lua."""
-    it = limits
-    return _json(
-        (
-            it.kind,
-            it.burst,
-            it.quota,
-            it.window_ms,
-            *it.floors,
-            it.hold_ms,
-            it.slices,
-            it.anchor_ms,
-            it.lease_ms,
-            it.revision,
-            it.line,
-        )
-    ).decode()
-
-
-def limits_from(text: str | bytes) -> Limits:
-    """The inverse of `limits_text`."""
-    kind, burst, quota, window_ms, p0, p1, p2, hold_ms, slices, anchor_ms, lease_ms, revision, line = (
-        msgspec.json.decode(text)
-    )
-    return Limits(
-        BudgetKind(kind), burst, quota, window_ms, (p0, p1, p2), hold_ms, slices, anchor_ms, lease_ms, line, revision
-    )
+    """Limits as they lie in the budget's hash: JSON with the names of core/limits.py."""
+    return _json(limits).decode()
 
 
 def _whole(field: str, value: int, end: int = EXACT) -> int:
