@@ -4,7 +4,7 @@ One process with scripted adapters on virtual time: what the tests of a call's l
 The adapters check their own contracts: a connection is asked for, ready, sent on, and given up exactly once.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -69,7 +69,7 @@ class Wire:
 
     def __init__(self, world):
         self.world = world
-        self.lives = {}
+        self.lives = defaultdict(Life)
         self.connects = Counter()
         self.sends = Counter()
         self.exchanges = []

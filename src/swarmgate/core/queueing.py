@@ -63,6 +63,8 @@ def unserved(call: Call, _event: object, now_ms: int) -> Commands:
 
 def ask(call: Call, _event: object, now_ms: int) -> Commands:
     """Take from the budgets of the best keys, all or nothing."""
+    if now_ms >= call.deadline_ms:
+        return (PARK, *leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
     rung = call.rungs[call.rung]
     waits = now_ms < call.wait_until_ms
     # One key is offered at first, since most calls are admitted at once; a call that was denied offers more.
@@ -92,19 +94,17 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
 
 
 def granted(call: Call, event: Granted, now_ms: int) -> Commands:
-    """Send at once; a token that got old on its way is lost and another one taken."""
+    """Send at once; a token that got old on its way is lost, and another one taken if there is time."""
     route = call.offered[event.chosen]
     if call.standing:
         call.room.leave(call)
         call.standing = ()
-    if now_ms - call.asked_ms > route.fresh_ms:
+    if now_ms - call.asked_ms > route.fresh_ms or now_ms >= call.deadline_ms:
         return _too_old(call, event, now_ms)
     call.denied = None
     call.route = route
     call.attempt += 1
-    call.rung_sends += 1
-    if call.rung_sends == 1:
-        call.rungs[call.rung].retries.first_send(now_ms)
+    tried(call, now_ms)
     call.reserved_left = call.reserve
     call.delivered = False
     call.sent_ms = now_ms
@@ -136,11 +136,18 @@ def resume(call: Call, event: object, now_ms: int) -> Commands:
     return connect(call, event, now_ms) if now_ms >= call.alarm_ms else ()
 
 
+def tried(call: Call, now_ms: int) -> None:
+    """Count a try at this rung, be it a send or a connection that could not be had."""
+    call.rung_tries += 1
+    if call.rung_tries == 1:
+        call.rungs[call.rung].retries.first_send(now_ms)
+
+
 def next_rung(call: Call, now_ms: int) -> Commands:
     """Step down: of the old rung nothing stays, no place in its lines either; only the age in line does."""
     left = leave(call)
     call.rung += 1
-    call.rung_sends = 0
+    call.rung_tries = 0
     call.other_key_tried = False
     call.denied = None
     return (*left, *connect(call, None, now_ms))

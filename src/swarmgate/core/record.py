@@ -30,6 +30,8 @@ class State(Enum):
     BACKOFF = "backoff"
     ENDED = "ended"
 
+    __hash__ = object.__hash__  # Enum's own is Python code, and the table is looked up twice per event
+
     @property
     def public(self) -> str:
         """queued, running, backoff or ended."""
@@ -132,7 +134,7 @@ class Call:
         "room",
         "route",
         "rung",
-        "rung_sends",
+        "rung_tries",
         "rungs",
         "score",
         "sent_ms",
@@ -165,7 +167,7 @@ class Call:
         self.rung = 0
         self.attempt = 0
         self.retries = 0
-        self.rung_sends = 0
+        self.rung_tries = 0
         self.other_key_tried = False
         self.score = first_score(rank)
         self.standing: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from swarmgate.core.queueing import (
     leave_and_end,
     next_rung,
     synthetic,
+    tried,
 )
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
@@ -123,6 +124,7 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
 
 def unconnected(call: Call, event: Lost, now_ms: int) -> Commands:
     """No connection: nothing was taken, nothing left."""
+    tried(call, now_ms)
     outcome = classify(Signal(ending=_ENDINGS[event.kind]))
     return follow(call, outcome, now_ms, sent=False, used=0)
 
@@ -187,7 +189,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) 
         call.effect,
         call.deadline_ms,
         retries=call.retries,
-        sends_on_rung=max(1, call.rung_sends),
+        sends_on_rung=call.rung_tries,
         bytes_left=sent or call.written,
         honours_key=call.keyed and len(rung.routes) == 1,  # another account has not seen the first attempt
         content_sent=call.committed,
