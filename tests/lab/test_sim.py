@@ -37,6 +37,31 @@ for_ms = 20_000
 """
 
 
+TOKENS = """
+# One key of a million tokens a minute under more demand than it can carry, calls of about twelve seconds.
+duration_s = 300
+warmup_s = 60
+
+[[targets]]
+name = "model"
+latency = "gpt-4o-mini"
+[[targets.limits]]
+kind = "sliding_log"
+unit = "tokens"
+limit = 1_000_000
+window_ms = 60_000
+
+[[loads]]
+name = "reading"
+kind = "literature"
+target = "model"
+agents = 80
+per_minute = 6
+prompt_tokens = 8_000
+output_tokens = 600
+"""
+
+
 def ran(scenario, seed=1):
     world = World(scenario, seed)
     world.run()
@@ -71,6 +96,14 @@ def test_an_outage_is_recovered_from_within_twice_the_drain_time():
     assert len(late) > 300
     assert measures.quantile(measures.waits(late), 0.9) <= 1_000
     assert all(job.end == "answered" for job in late)
+
+
+def test_a_token_budget_yields_most_of_the_limit_with_calls_of_twelve_seconds():
+    world = ran(parse(TOKENS, "tokens"))
+    assert violations(world) == []
+    took = sorted(job.ended_ms - job.first_ms for job in world.swarm.jobs if job.end == "answered")
+    assert 8_000 <= measures.quantile(took, 0.5) <= 16_000
+    assert measures.use(world, world.scenario.target("model")) >= 0.6
 
 
 def test_the_trace_of_a_world_does_not_depend_on_what_watches_it():
