@@ -67,7 +67,10 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
         for name, cost, reserve in demands:
             cell = cells[name]
             if now_ms != cell.at_ms:
-                touch(cell, now_ms)
+                if cell.drain or cell.slices or cell.due_ms <= now_ms:
+                    touch(cell, now_ms)
+                else:  # nothing moves in it
+                    cell.at_ms = now_ms
             if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank]:
                 break
             if cell.order and holds_back(cell, request, (cost, reserve), now_ms) is not None:
@@ -107,7 +110,8 @@ def settle(book: Book, lease: str, usage: tuple[Usage, ...], raw_ms: int, *, las
         cell = book.cells.get(name)
         if cell is None:
             continue
-        touch(cell, now_ms)
+        if now_ms != cell.at_ms:
+            touch(cell, now_ms)
         if cell.limits.kind is BudgetKind.LEASES:
             end_hold(cell, lease, now_ms)
             continue

@@ -66,7 +66,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     if now_ms >= call.deadline_ms:
         return (PARK, *leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
     rung = call.rungs[call.rung]
-    waits = now_ms < call.wait_until_ms
+    waits = now_ms < call.wait_until_ms and not call.crowded
     # One key is offered at first, since most calls are admitted at once; a call that was denied offers more.
     keys = rung.ring.candidates(now_ms, 1 if waits and call.denied is None else CANDIDATES)
     if not keys:
@@ -206,12 +206,14 @@ def _too_old(call: Call, event: Granted, now_ms: int) -> Commands:
 def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
     call.denied = denied
     call.reason = reason
+    if call.crowded:
+        return (PARK, *_send_back(call, denied))
     if call.room.crowded(call, denied.lines):
+        call.crowded = True
+        call.room.leave(call)  # while its score is still that of its places
         call.standing = denied.lines
-        left = leave(call)
-        call.score = first_score(call.rank)  # no place is kept for what there was no room for
-        call.denied = denied._replace(score=call.score, lines=())
-        return (PARK, *left, *end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
+        call.score = first_score(call.rank)  # no place is kept for what there is no room for
+        return ask(call, None, now_ms)
     call.score = denied.score
     call.standing = denied.lines
     if now_ms >= call.wait_until_ms:
@@ -221,6 +223,14 @@ def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
     due_ms = now_ms + max(1, denied.due_ms - denied.now_ms)  # the store's clock is not ours
     call.room.wait(call, min(due_ms, call.wait_until_ms))
     return (PARK,)
+
+
+def _send_back(call: Call, denied: Denied) -> Commands:
+    """The agent's places are all taken: come back paced with everybody who was sent away, without a place."""
+    left = leave(call)
+    call.score = first_score(call.rank)
+    call.denied = denied._replace(score=call.score, lines=())
+    return (*left, *end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
 
 
 def _defer(call: Call, denied: Denied, reason: Reason) -> Commands:

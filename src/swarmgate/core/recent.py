@@ -18,7 +18,8 @@ class RecentCount:
 
     def add(self, now_ms: int, amount: int = 1) -> None:
         """Count `amount` at `now_ms`."""
-        self._advance(now_ms)
+        if now_ms // 1_000 != self._second:
+            self._advance(now_ms)
         self._slots[self._second % len(self._slots)] += amount
         self.total += amount
 

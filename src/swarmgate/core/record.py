@@ -114,6 +114,7 @@ class Call:
         "client",
         "committed",
         "content_ms",
+        "crowded",
         "deadline_ms",
         "delivered",
         "denied",
@@ -176,6 +177,7 @@ class Call:
         self.denied: Denied | None = None
         self.reserved_left = 0
         self.committed = False
+        self.crowded = False  # its agent has as many calls in line as one agent may
         self.delivered = False
         self.lease = ""  # the name under which the newest take holds reservations
         self.asks = 0

@@ -118,7 +118,8 @@ class Room:
         """Reservations ended in these budgets: the first of each line that waits for that asks again."""
         for budget in budgets:
             line = self.line_of.get(budget, budget)
-            self._remember(line)
+            self.turn += 1
+            self._freed.append((self.turn, line))
             for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
                 if call not in self._due:
                     break  # the first is awake and asks anyway

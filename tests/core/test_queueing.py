@@ -1,0 +1,285 @@
+"""Until its request leaves: what a call asks, where it stands, when it is woken, how it is deferred (P5, P6, P9)."""
+
+from itertools import chain, repeat
+
+from life import (
+    FAILS,
+    KEY_DEAD,
+    OK,
+    REFUSES,
+    STALE,
+    Life,
+    World,
+    route,
+    rung,
+)
+from swarmgate.core.answers import BlockKind, Denied
+from swarmgate.core.book import first_score
+from swarmgate.core.commands import End
+from swarmgate.core.events import CLIENT_LEFT, DEADLINE_PASSED, Ready, Woken
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import State
+
+SLOT = Limits(BudgetKind.LEASES, burst=1)
+HELD = Life(sends=((),))
+
+
+def held_for(ms):
+    return Life(sends=(((ms, OK),),))
+
+
+def slot_only(key="k1", slot="slot", **rest):
+    return route(key, ((slot, 0, 1),), (), whole=(slot,), **rest)
+
+
+def asks_of(world, call):
+    return sum(event is Ready for _, _, event, _ in world.events_of(call))
+
+
+def standing(world, line):
+    return [ticket for _, ticket in world.book.line(line).order]
+
+
+def test_a_late_release_ends_no_newer_reservation():
+    world = World({"slot": Limits(BudgetKind.LEASES, burst=2)}, delays=chain([600], repeat(1)))
+    call = world.call("x", HELD, rungs=(rung("t", slot_only()),))
+    world.run(500)
+    assert (call.state, call.asks) == (State.SENDING, 2)
+    assert world.book.cells["slot"].pending == 2
+    world.run(500)
+    assert world.book.cells["slot"].pending == 1
+
+
+def test_backoff_is_outside_every_line_and_nobody_shortens_it():
+    world = World()
+    holder = world.call("holder", HELD)
+    call = world.call("x", Life(connects=((5, True), (5, False))))
+    world.run(50)
+    assert standing(world, "slot") == ["x"]
+    world.pump.fire(holder, CLIENT_LEFT)
+    world.run(10)
+    assert call.state is State.BACKOFF
+    assert standing(world, "slot") == []
+    ends_ms = call.alarm_ms
+    assert ends_ms >= world.time.now_ms() + 400
+    world.call("y", agent="a", rungs=(rung("t", slot_only()),))
+    world.run(ends_ms - world.time.now_ms())
+    assert world.end_of(world.calls[-1]) is End.ANSWERED
+    assert call.state is State.BACKOFF
+    world.run()
+    assert call.end is End.ANSWERED
+
+
+def test_who_steps_down_a_rung_stands_in_no_line_of_the_old_one():
+    world = World({"slot": SLOT, "other": SLOT})
+    world.call("holder", HELD, rungs=(rung("t", slot_only()),))
+    call = world.call(
+        "x",
+        Life(connects=((5, True), (5, False), (5, False), (9_000, True)), sends=((),)),
+        rungs=(rung("t", slot_only()), rung("u", slot_only("u1", "other"))),
+    )
+    world.run(20)
+    assert standing(world, "slot") == ["x"]
+    world.run(4_000)
+    assert (call.state, call.rung) == (State.CONNECTING, 1)
+    assert standing(world, "slot") == []
+    assert len(world.room) == 0
+
+
+def test_an_agent_with_too_many_tickets_is_sent_away_from_every_line():
+    world = World({"a": SLOT, "b": SLOT}, agent_tickets=1)
+    world.call("holds a", HELD, rungs=(rung("t", slot_only("k", "a")),))
+    world.run(10)
+    both = route("k", (("a", 0, 1), ("b", 0, 1)), (), whole=("a", "b"))
+    call = world.call("x", agent="a", rungs=(rung("t", both),))
+    world.call("behind", agent="b", rungs=(rung("t", slot_only("k", "a")),))
+    world.call("holds b", HELD, rungs=(rung("t", slot_only("k", "b")),))
+    world.call("stands in b", agent="a", rungs=(rung("t", slot_only("k", "b")),))
+    world.run(100)
+    assert call.standing == ("a",)
+    world.run(1_000)
+    assert (call.end, call.reason) == (End.DEFERRED, Reason.POLICY_AGENT_BACKLOG)
+    assert call.score == first_score(1)
+    assert [one.id for _, _, one in world.room._lines["a"]] == standing(world, "a") == ["behind"]
+    assert [one.id for _, _, one in world.room._lines["b"]] == standing(world, "b") == ["stands in b"]
+
+
+def test_a_deferral_says_whether_keys_or_the_store_are_missing():
+    world = World(delays=repeat(150))
+    lost = world.call("lost", wait_until_ms=1_000_000)
+    keyless = world.call("keyless", rungs=(rung(),), wait_until_ms=1_000_000)
+    keyless.rungs[0].ring.observe("k1", REFUSES.outcome, 1_000_000, 1_000_001)
+    world.run()
+    assert (lost.end, lost.reason) == (End.DEFERRED, Reason.GATE_STORE_LOST)
+    assert (keyless.end, keyless.reason) == (End.DEFERRED, Reason.POLICY_KEYS_OUT)
+    assert keyless.denied.not_before_ms == 1_000_001 + 2_000
+
+
+def test_the_alarm_of_a_stale_attempt_does_not_ring_in_line():
+    world = World({"rate": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=15_000)})
+    only_rate = (rung("t", route(fixed=(("rate", 1, 0),), metered=(), whole=())),)
+    call = world.call("x", Life(sends=(((0, STALE),),)), rungs=only_rate, content_ms=1_000)
+    world.run(14_000)
+    assert call.state is State.WAITING
+    assert asks_of(world, call) == 2
+
+
+def test_a_store_slower_than_tokens_live_is_not_asked_in_a_loop():
+    world = World(delays=repeat(60))
+    call = world.call("x", rungs=(rung("t", route(fresh_ms=20)),), wait_until_ms=1_003_000)
+    world.run()
+    assert (call.end, call.reason) == (End.DEFERRED, Reason.GATE_STORE_LOST)
+    assert 3 <= call.old_tokens <= 30
+    assert call.attempt == 0
+    world.check_clean()
+
+
+def test_who_gets_no_connection_is_deferred_when_patience_ends():
+    world = World()
+    call = world.call("x", Life(connects=((3_600_000, True),)), wait_until_ms=1_010_000)
+    world.run(9_900)
+    assert call.end is None
+    world.run(500)
+    assert (call.end, call.reason) == (End.DEFERRED, Reason.POLICY_SLOTS)
+    world.check_clean()
+
+
+def test_a_dial_has_its_time_even_where_nobody_waits():
+    world = World()
+    call = world.call("x", Life(connects=((4_900, True),)), wait_until_ms=1_000_000)
+    world.run(5_000)
+    assert call.end is End.ANSWERED
+
+
+def test_a_free_key_is_found_at_once_when_another_was_asked_first():
+    for asked_first in ("k1", "k2"):
+        world = World({"s1": SLOT, "s2": SLOT})
+        routes = [slot_only("k1", "s1"), slot_only("k2", "s2")]
+        world.call("holder", HELD, rungs=(rung("t", routes[asked_first == "k2"]),))
+        call = world.call("x", HELD, rungs=(rung("t", *routes),), after_ms=1)
+        world.run(10)
+        assert call.state is State.SENDING
+
+
+def test_a_key_that_is_too_small_does_not_speak_for_the_others():
+    large = Limits(BudgetKind.LEVEL, burst=100, quota=1, window_ms=1_000)
+    small = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)
+    for first, second in (("large", "small"), ("small", "large")):
+        world = World({"large": large, "small": small})
+        routes = [route(name, (), (name,), whole=()) for name in (first, second)]
+        call = world.call("x", rungs=(rung("t", *routes),), prompt=50, reserve=0)
+        world.run(100)
+        assert call.end is End.ANSWERED
+
+
+def test_keys_that_are_out_for_long_are_not_waited_for_where_another_rung_stands():
+    for out_ms, used in ((60_000, 1), (2_000, 0)):
+        world = World()
+        first, second = rung("first"), rung("second")
+        outcome = REFUSES.outcome._replace(eject_ms=out_ms)
+        first.ring.observe("k1", outcome, 1_000_000, 1_000_001)
+        call = world.call("x", rungs=(first, second))
+        world.run()
+        assert (call.end, call.rung) == (End.ANSWERED, used)
+
+
+def test_dead_keys_of_the_last_rung_fail_the_call():
+    world = World()
+    last = rung()
+    last.ring.observe("k1", KEY_DEAD.outcome, 1_000_000, 1_000_001)
+    call = world.call("x", rungs=(last,))
+    world.run()
+    assert (call.end, call.reason) == (End.FAILED, Reason.POLICY_KEYS_OUT)
+    world.check_clean()
+
+
+def test_what_never_fits_tries_the_next_rung_and_is_refused_on_the_last():
+    world = World()
+    small = rung("small", route(metered=(), fixed=(("slot", 0, 2),)))
+    fits = world.call("fits", rungs=(small, rung("next")))
+    never = world.call("never", rungs=(rung("next"), small, small), prompt=2_000)
+    world.run()
+    assert (fits.end, fits.rung) == (End.ANSWERED, 1)
+    assert (never.end, never.reason, never.rung) == (End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT, 2)
+    world.check_clean()
+
+
+def test_a_ticket_that_is_due_when_patience_ends_is_served():
+    world = World({"rate": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)})
+    only_rate = (rung("t", route(fixed=(("rate", 1, 0),), metered=(), whole=())),)
+    world.call("first", rungs=only_rate)
+    world.run(5)
+    due_ms = world.time.now_ms() + 1_000
+    call = world.call("x", Life(wire_ms=0), rungs=only_rate, wait_until_ms=due_ms)
+    world.run(1_100)
+    assert call.end is End.ANSWERED
+
+
+def test_no_wake_up_is_lost_while_a_denial_is_on_its_way():
+    for early_ms in range(60):
+        world = World({"slot": SLOT}, delays=repeat(30))
+        only_slot = (rung("t", slot_only()),)
+        holder = world.call("holder", held_for(100), rungs=only_slot)
+        while not holder.sent_ms:
+            world.run(1)
+        world.run(100 - early_ms)
+        call = world.call("x", Life(wire_ms=0), rungs=only_slot)
+        world.run(200)
+        assert call.end is End.ANSWERED, early_ms
+
+
+def test_who_waits_is_woken_by_a_grant_that_came_too_late():
+    world = World({"slot": SLOT}, delays=repeat(40))
+    only_slot = (rung("t", slot_only()),)
+    gone = world.call("gone", rungs=only_slot)
+    world.run(10)
+    call = world.call("x", rungs=only_slot)
+    world.run(10)
+    world.pump.fire(gone, CLIENT_LEFT)
+    world.run(150)
+    assert call.state in {State.SENDING, State.ENDED}
+
+
+def test_nothing_leaves_after_the_deadline():
+    world = World(delays=repeat(60))
+    call = world.call("x", deadline_ms=1_000_060)
+    world.run(1_000)
+    assert (call.end, call.reason) == (End.FAILED, Reason.CALLER_DEADLINE)
+    assert not world.wire.seen
+    world.check_clean()
+
+
+def test_every_take_of_a_call_has_its_own_lease():
+    world = World(delays=chain([150, 150, 60, 60], repeat(1)))
+    seen = []
+    take = world.store.take
+    world.store.take = lambda call, request: (seen.append(request.lease), take(call, request))
+    world.call("x", Life(sends=(((5, FAILS),), ((5, STALE),))), rungs=(rung("t", route(fresh_ms=20)),))
+    world.run()
+    assert len(seen) == len(set(seen)) > 4
+
+
+def test_a_call_that_was_due_and_late_ends_once():
+    world = World()
+    world.call("holder", HELD)
+    call = world.call("x", deadline_ms=1_000_300, wait_until_ms=1_000_300)
+    world.run(200)
+    world.pump.fire(call, DEADLINE_PASSED)
+    world.run(500)
+    assert [answer.end for answer in world.answers["x"]] == [End.FAILED]
+    assert all(event is not Woken for _, state, event, _ in world.events_of(call) if state is State.ENDED)
+
+
+def test_a_denial_in_line_keeps_the_place_that_the_store_gave():
+    world = World()
+    world.call("holder", HELD)
+    call = world.call("x")
+    world.run(30)
+    assert isinstance(call.denied, Denied)
+    assert call.denied.kind is BlockKind.EVENT
+    score = call.score
+    world.run(2_000)
+    assert asks_of(world, call) > 1
+    assert call.score == score
+    assert call.standing == ("slot",)
