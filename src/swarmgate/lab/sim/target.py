@@ -39,7 +39,7 @@ class Reply(NamedTuple):
 class SimTarget:
     """One external resource of a scenario."""
 
-    __slots__ = ("_law", "_rng", "_scopes", "_time", "path", "settings", "slower_ms", "unwell", "witnesses")
+    __slots__ = ("_busy", "_law", "_rng", "_scopes", "_time", "path", "settings", "slower_ms", "unwell", "witnesses")
 
     def __init__(self, settings: told.Target, time: VirtualTime, rng: Random) -> None:
         self.settings = settings
@@ -47,6 +47,7 @@ class SimTarget:
         self.witnesses = [Witness() for _ in range(settings.scopes)]
         self.slower_ms: Callable[[], int] = lambda: 0
         self.unwell: Callable[[], bool] = lambda: False
+        self._busy: set[tuple[str, int]] = set()
         self._law = law(settings.latency)
         self._scopes = [[limit.limiter() for limit in settings.limits] for _ in range(settings.scopes)]
         self._time = time
@@ -78,15 +79,25 @@ class SimTarget:
                 return Reply(429, 1, 1, verdict.wait_ms)
             passed.append(limiter)
         if self.unwell():
+            self._busy.add((request.call_id, request.attempt))
             self._time.at(now_ms + 1, self._depart, scope, request, 0)
             return Reply(503, 1, 1)
         first_ms, last_ms = self._law.sample(self._rng, request.output)
         slower_ms = self.slower_ms()
         added = request.output if self.settings.charge == "prompt_then_output" else 0
+        self._busy.add((request.call_id, request.attempt))
         self._time.at(now_ms + slower_ms + last_ms, self._depart, scope, request, added)
         return Reply(200, slower_ms + first_ms, slower_ms + last_ms)
 
+    def cancel(self, request: Request) -> None:
+        """The caller closed its connection: the target notices on the way, and stops."""
+        scope = self.settings.scope_of(request.key)
+        self._time.at(self._time.now_ms() + self.settings.one_way_ms, self._depart, scope, request, 0)
+
     def _depart(self, scope: int, request: Request, added: int) -> None:
+        if (request.call_id, request.attempt) not in self._busy:
+            return
+        self._busy.remove((request.call_id, request.attempt))
         now_ms = self._time.now_ms()
         for limit, limiter in zip(self.settings.limits, self._scopes[scope], strict=True):
             limiter.depart(now_ms, added if getattr(limit, "unit", "requests") == "tokens" else 0)

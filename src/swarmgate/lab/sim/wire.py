@@ -174,4 +174,6 @@ class SimWire:
     def abort(self, call: Call) -> None:
         """Forget the flight; what is on its way still arrives."""
         if isinstance(call.wire, Flight):
+            if not call.wire.dead:
+                call.wire.target.cancel(call.wire.request)
             call.wire.dead = True
