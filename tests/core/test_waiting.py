@@ -1,0 +1,177 @@
+"""The waiting room against a brute-force model: whom it wakes and when, the agents' cap, no stale alarm, bounded memory."""
+
+from types import SimpleNamespace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from swarmgate.core.answers import BlockKind
+from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, Room
+
+LINE_OF = {"k1": "pool", "k2": "pool"}
+BUDGETS = ("a", "b", "k1", "k2")
+LINES = ("a", "b", "pool")
+CAP = 2
+
+
+class Waiter:
+    """What the room sees of a call."""
+
+    def __init__(self, number):
+        self.id = f"c{number}"
+        self.step = SimpleNamespace(agent="" if number == 0 else "one" if number < 5 else "other")
+        self.score = 100 - number // 2 * 10
+        self.standing = ()
+        self.denied = None
+        self.asked_turn = 0
+
+    def __repr__(self):
+        return self.id
+
+
+indexes = st.integers(0, 7)
+
+
+class RoomModel(RuleBasedStateMachine):
+    """Calls ask, sleep, wake, leave; reservations end; time passes."""
+
+    def __init__(self):
+        super().__init__()
+        self.room = Room(CAP)
+        self.room.line_of.update(LINE_OF)
+        self.calls = [Waiter(number) for number in range(8)]
+        self.now_ms = 0
+        self.waits = 0
+        self.places = {}
+        self.sleeping = {}  # call -> (due_ms, number of the wait)
+        self.ended = {call: set() for call in self.calls}  # lines in which something ended since the call asked
+
+    def order(self, line):
+        return sorted((call for call, lines in self.places.items() if line in lines), key=lambda c: (c.score, c.id))
+
+    def something_ended(self, line):
+        for lines in self.ended.values():
+            lines.add(line)
+
+    def expect(self, ready):
+        assert sorted(self.room.ready, key=repr) == sorted(ready, key=repr)
+        for call in ready:
+            del self.sleeping[call]
+        self.room.ready.clear()
+
+    def asleep(self, call):
+        return call in self.sleeping
+
+    @rule(index=indexes)
+    def ask(self, index):
+        call = self.calls[index]
+        if not self.asleep(call):
+            call.asked_turn = self.room.turn
+            self.ended[call] = set()
+
+    @rule(
+        index=indexes,
+        more=st.sets(st.sampled_from(LINES)),
+        kind=st.sampled_from(BlockKind),
+        for_ms=st.integers(0, 500),
+    )
+    def sleep(self, index, more, kind, for_ms):
+        call = self.calls[index]
+        if self.asleep(call):
+            return
+        call.standing = tuple(dict.fromkeys((*self.places.get(call, ()), *sorted(more))))
+        call.denied = SimpleNamespace(kind=kind)
+        self.room.wait(call, self.now_ms + for_ms)
+        self.waits += 1
+        self.sleeping[call] = (self.now_ms + for_ms, self.waits)
+        self.places[call] = call.standing
+        leads = {line for line in call.standing if self.order(line)[0] is call}
+        self.expect([call] if kind is not BlockKind.TIME and leads & self.ended[call] else [])
+
+    @rule(index=indexes)
+    def wake(self, index):
+        call = self.calls[index]
+        self.room.wake(call)
+        self.sleeping.pop(call, None)
+        if self.places.get(call) == ():
+            del self.places[call]
+        self.expect([])
+
+    @rule(index=indexes)
+    def leave(self, index):
+        call = self.calls[index]
+        ready = set()
+        for line in self.places.get(call, ()):
+            order = self.order(line)
+            at = order.index(call)
+            behind = order[at + 1] if at + 1 < len(order) else None
+            if behind in self.sleeping and (at == 0 or behind.denied.kind is BlockKind.LINE):
+                ready.add(behind)
+            self.something_ended(line)
+        self.room.leave(call)
+        self.sleeping.pop(call, None)
+        self.places.pop(call, None)
+        self.expect(ready)
+        call.standing = ()
+
+    @rule(budgets=st.lists(st.sampled_from(BUDGETS), max_size=3))
+    def freed(self, budgets):
+        ready = []
+        for budget in budgets:
+            line = LINE_OF.get(budget, budget)
+            self.something_ended(line)
+            for call in self.order(line):
+                if call not in self.sleeping or call in ready:
+                    break
+                if call.denied.kind is not BlockKind.TIME:
+                    ready.append(call)
+                    break
+        self.room.freed(tuple(budgets))
+        self.expect(ready)
+
+    @rule(for_ms=st.integers(0, 300))
+    def time_passes(self, for_ms):
+        self.now_ms += for_ms
+        due = sorted((when, call) for call, when in self.sleeping.items() if when[0] <= self.now_ms)
+        assert self.room.due(self.now_ms) == [call for _, call in due]
+        for _, call in due:
+            del self.sleeping[call]
+
+    @precondition(lambda self: self.sleeping)
+    @rule(data=st.data())
+    def often_woken_often_asleep(self, data):
+        """Alarms that no longer count do not pile up."""
+        call = data.draw(st.sampled_from(sorted(self.sleeping, key=repr)))
+        due_ms = self.sleeping[call][0]
+        for _ in range(200):
+            self.room.wake(call)
+            call.asked_turn = self.room.turn
+            self.room.wait(call, due_ms)
+            self.waits += 1
+        self.ended[call] = set()
+        self.sleeping[call] = (due_ms, self.waits)
+        self.places.setdefault(call, call.standing)
+        self.expect([])
+
+    @invariant()
+    def agrees(self):
+        assert len(self.room) == len(self.places)
+        assert self.room.next_ms() == min((due_ms for due_ms, _ in self.sleeping.values()), default=None)
+        for line in LINES:
+            order = self.order(line)
+            assert self.room.depth(line) == len(order)
+            for call in self.calls:
+                others = [one for one in order if one.step.agent == call.step.agent and one is not call]
+                assert self.room.crowded(call, (line,)) == (call.step.agent != "" and len(others) >= CAP)
+
+    @invariant()
+    def stays_small(self):
+        assert len(self.room._alarms) <= 2 * len(self.sleeping) + FEWEST_ALARMS + 1
+        assert len(self.room._freed) <= REMEMBERED
+        if not self.places:
+            assert (self.room._lines, self.room._tickets, self.room._due) == ({}, {}, {})
+
+
+RoomModel.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRoom = RoomModel.TestCase
