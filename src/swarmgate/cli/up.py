@@ -60,6 +60,13 @@ async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
     except OSError as error:
         _say(f"{state}: {error}")
         return Exit.USAGE
+    try:
+        return await _run(loop, config, listen, kept)
+    finally:
+        snapshot.finish(state, kept)
+
+
+async def _run(loop: asyncio.AbstractEventLoop, config: Config, listen: Listen, kept: snapshot.Start) -> Exit:
     _say(kept.sentence)
     running = gate(loop, config, _bug, kept.book)
     stopped = asyncio.Event()
@@ -76,7 +83,6 @@ async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
     await stopped.wait()
     _say("stopping: no new calls; open ones may end")
     left = await running.stop()
-    snapshot.finish(state, kept)
     if left:
         _say(f"stopped with {left} calls still open")
     return Exit.FAILED if left else Exit.OK
