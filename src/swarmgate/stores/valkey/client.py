@@ -80,7 +80,7 @@ class Link:
             try:
                 await self._ask("EXISTS", key)
             except MovedError as moved:
-                place = {**place, "host": moved.host or place["host"], "port": moved.port}
+                place = _moved(place, moved)
             else:
                 return
         raise StoreTrouble(Trouble.MOVED, f"the slot of {key} is still moving")
@@ -110,10 +110,22 @@ class Link:
             raise
 
 
-def _fit(info: bytes) -> str:
+def _moved(place: dict[str, Any], moved: MovedError) -> dict[str, Any]:
+    """Another node, reached with the same credentials; one without a host is the same host."""
+    other = {**place, "host": moved.host or place.get("host", "localhost"), "port": moved.port}
+    if other.pop("path", None) is not None:
+        del other["connection_class"]  # of a unix socket
+    return other
+
+
+def _fit(info: object) -> str:
     """The server's run id, if budgets are safe there."""
-    told = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
-    if int(told["redis_version"].split(".")[0]) < OLDEST:
+    lines = info.decode(errors="replace").splitlines() if isinstance(info, bytes) else ()
+    told = dict(line.split(":", 1) for line in lines if ":" in line)
+    if not told.keys() >= {"redis_version", "maxmemory", "maxmemory_policy", "role", "run_id"}:
+        raise StoreTrouble(Trouble.BROKEN, f"INFO does not say what a server must say of itself: {info!r:.80}")
+    major = told["redis_version"].split(".")[0]
+    if not major.isdecimal() or int(major) < OLDEST:
         raise StoreTrouble(Trouble.UNFIT, f"Redis {told['redis_version']} is too old: 7 or Valkey 8 is needed")
     if told["maxmemory"] != "0" and told["maxmemory_policy"] != "noeviction":
         raise StoreTrouble(Trouble.UNFIT, f"maxmemory-policy {told['maxmemory_policy']} may evict budgets: noeviction")

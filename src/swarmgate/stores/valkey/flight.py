@@ -59,11 +59,14 @@ class Queue:
     def add(self, asked: Asked) -> bool:
         """Take it into the last batch; False if too many wait. Errors: `BadOperation`, and nothing is added."""
         flights = self._flights
-        if not flights or flights[-1].batch.full:
-            if len(flights) >= MOST_BATCHES:
-                return False
-            flights.append(Flight(Batch(self.line_of), asked.since_s))
-        flights[-1].add(asked)
+        if flights and not flights[-1].batch.full:
+            flights[-1].add(asked)
+            return True
+        if len(flights) >= MOST_BATCHES:
+            return False
+        flight = Flight(Batch(self.line_of), asked.since_s)
+        flight.add(asked)
+        flights.append(flight)
         return True
 
     def pop(self) -> Flight | None:

@@ -98,7 +98,7 @@ function operate.take(ticket, lease, rank, score, alternatives, lease_ms, standi
 end
 
 local function settle_one(cell, lease, reserved, used, last)
-  touch(cell, book.now_ms)
+  if cell.at_ms ~= book.now_ms then touch(cell, book.now_ms) end
   if cell.limits.kind == LEASES then
     end_hold(cell, lease, book.now_ms)
     return 0

@@ -129,6 +129,9 @@ class ValkeyStore:
                     pause_s = 0.0
             except StoreTrouble as error:
                 self._lose(error.trouble)
+            except Exception as bug:  # noqa: BLE001  nobody may be left without an answer
+                self._report(bug)
+                self._lose(Trouble.BROKEN)
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
@@ -230,8 +233,11 @@ class ValkeyStore:
         """A bug of whom we tell must not stop the others."""
         try:
             tell(*what)
-        except Exception as bug:  # noqa: BLE001  see above; the loop's handler reports it
-            asyncio.get_running_loop().call_exception_handler({"message": "told by the budget store", "exception": bug})
+        except Exception as bug:  # noqa: BLE001  see above
+            self._report(bug)
+
+    def _report(self, bug: Exception) -> None:
+        asyncio.get_running_loop().call_exception_handler({"message": "in the budget store", "exception": bug})
 
 
 def _budgets_of(operation: Operation) -> set[str]:

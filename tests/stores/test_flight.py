@@ -1,0 +1,64 @@
+"""What waits for the server is bounded, in order, and never half a batch."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.core.commands import Release
+from swarmgate.stores.valkey.flight import MOST_BATCHES, MOST_KEPT, Asked, Queue
+from swarmgate.stores.valkey.wire import MOST_OPERATIONS, BadOperation
+
+
+def release(number):
+    return Release(f"l{number}", ("a",))
+
+
+def everything(queue):
+    while (flight := queue.pop()) is not None:
+        assert 0 < len(flight.batch) == len(flight.asked) <= MOST_OPERATIONS
+        yield from (asked.operation.lease for asked in flight.asked)
+
+
+@given(st.integers(0, 300))
+def test_operations_leave_in_the_order_they_came(count):
+    queue = Queue()
+    for number in range(count):
+        assert queue.add(Asked(release(number), 0.0))
+    assert list(everything(queue)) == [f"l{number}" for number in range(count)]
+
+
+def test_too_many_are_not_taken():
+    queue = Queue()
+    most = MOST_BATCHES * MOST_OPERATIONS
+    taken = [queue.add(Asked(release(number), 0.0)) for number in range(most + 5)]
+    assert taken == [True] * most + [False] * 5
+    assert len(list(queue.drain())) == most
+    assert queue.pop() is None
+
+
+def test_what_is_kept_is_bounded_and_goes_first():
+    queue = Queue()
+    for number in range(MOST_KEPT + 3):
+        queue.keep(release(number))
+    assert queue.dropped == 3
+    queue.recall(1.0)
+    queue.recall(2.0)
+    assert list(everything(queue)) == [f"l{number}" for number in range(3, MOST_KEPT + 3)]
+    assert queue.dropped == 3
+
+
+def test_a_flight_waits_since_its_oldest():
+    queue = Queue()
+    for since_s in (5.0, 3.0, 4.0):
+        queue.add(Asked(release(1), since_s))
+    assert queue.pop().since_s == 3.0
+
+
+def test_what_cannot_cross_the_wire_is_refused_at_once():
+    queue = Queue()
+    with pytest.raises(BadOperation):
+        queue.keep(Release("", ()))
+    with pytest.raises(BadOperation):
+        queue.add(Asked(Release("", ()), 0.0))
+    queue.recall(0.0)
+    assert list(everything(queue)) == []
