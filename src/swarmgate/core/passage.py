@@ -42,7 +42,8 @@ def charge(cell: BudgetCell, units: int, now_ms: int) -> None:
     """Count units as used, now; a debt never grows past what is exact."""
     added = min(units * cell.scale, EXACT - 1 - cell.level)
     cell.level += added
-    count(cell, added, now_ms)  # a counter's scale is 1
+    if cell.slices is not None:
+        count(cell, added, now_ms)  # a counter's scale is 1
 
 
 def count(cell: BudgetCell, units: int, now_ms: int) -> None:

@@ -90,7 +90,8 @@ class ModelRoutes:
         """The request is whole: begin its call, or answer why there is none."""
         head = relay.head
         try:
-            relay.peeked = peeked = peek(relay.body)
+            parts, relay.parts = relay.parts, []
+            relay.peeked = peeked = peek(parts[0] if len(parts) == 1 else b"".join(parts))
             if relay.said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
                 relay.identity = read_identity(head.fields, relay.said)
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.any_model

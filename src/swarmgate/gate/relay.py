@@ -53,7 +53,6 @@ class Relay:
     """One request and its answer; `call` is None until the request is whole and understood."""
 
     __slots__ = (
-        "_parts",
         "_size",
         "as_events",
         "call",
@@ -61,6 +60,7 @@ class Relay:
         "end",
         "head",
         "identity",
+        "parts",
         "path",
         "peeked",
         "said",
@@ -69,7 +69,7 @@ class Relay:
 
     def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> None:
         self.desk = desk
-        self._parts: list[bytes] = []
+        self.parts: list[bytes] = []  # of the request's body
         self._size = 0
         self.end = end
         self.head = head
@@ -81,19 +81,14 @@ class Relay:
         self.shown = False  # to the last byte; the connection may already serve the next request
         self.as_events = False
 
-    @property
-    def body(self) -> bytes:
-        """The request's body as far as it has come."""
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-
     def on_body(self, data: bytes) -> None:
         """A piece of the request's body."""
         self._size += len(data)
         if self._size > self.desk.most_body_bytes:
-            self._parts.clear()
+            self.parts.clear()
             self.reply(answers.too_long(self.desk.most_body_bytes))
         else:
-            self._parts.append(data)
+            self.parts.append(data)
 
     def on_gone(self) -> None:
         """The caller left."""
@@ -149,6 +144,7 @@ class Relays:
         end.start_stream(head.status, headers, head.content_length)
         end.write_chunk(attempt.body)
         attempt.go_through(end.write_chunk)
+        relay.peeked = None  # it will not be sent again; a stream may last for long
 
     def answer(self, call: Call, answer: Answer) -> None:
         """Say how the call ended, once."""

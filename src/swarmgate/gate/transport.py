@@ -152,7 +152,8 @@ class Attempt:
         if head is not None and (self.stream is not None or self._write is not None or head.status >= 400):
             self._end_unusual(head)
             return
-        self.held = [self.body]
+        if len(self.held) != 1:
+            self.held = [self.body]
         self.usage, failure = read_answer(self.held[0])
         outcome = OK if failure is None else self._error(failure)
         self._transport.fire(self.call, Ended(outcome, self.used()))
@@ -177,7 +178,7 @@ class Attempt:
     @property
     def body(self) -> bytes:
         """What is held of the answer's body."""
-        return self.held[0] if len(self.held) == 1 else b"".join(self.held)
+        return b"".join(self.held)
 
     def go_through(self, write: Callable[[bytes], None]) -> None:
         """From now on payloads go to `write`; what is held has been taken."""
