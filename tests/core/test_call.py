@@ -104,7 +104,7 @@ def record(call):
 
 
 @pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("event", SAMPLES, ids=repr)
+@pytest.mark.parametrize("event", SAMPLES, ids=lambda event: type(event).__name__)
 def test_every_pair_is_in_the_table_or_refused_without_a_trace(state, event):
     world, call = in_state(state)
     before = record(call)

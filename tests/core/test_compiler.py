@@ -44,7 +44,9 @@ def test_every_bucket_keeps_the_window_at_the_target_and_the_headroom(one):
         raise
     limits = made.limits
     if limits.kind is BudgetKind.LEVEL:
-        arrives = (2 * limits.burst * limits.window_ms + limits.quota * (one.window_ms + made.fresh_ms)) // limits.window_ms
+        arrives = (
+            2 * limits.burst * limits.window_ms + limits.quota * (one.window_ms + made.fresh_ms)
+        ) // limits.window_ms
         assert arrives + made.undelivered <= one.amount
         mean = limits.quota * one.window_ms * 100
         assert mean <= one.headroom_percent * one.amount * limits.window_ms
