@@ -67,6 +67,8 @@ class PlainRelay:
     def __init__(self, upstream_port: int, limits: PoolLimits = DEFAULT_LIMITS):
         loop = asyncio.get_running_loop()
         self.loop, self.log = loop, []
+        self.ends = []
+        self.cleanup = []  # uvloop waits for ever for what a failed test leaves open (its warning is an error here)
         self.origin = Origin("http", "127.0.0.1", upstream_port)
         self.sweep = Sweep(loop)
         self.sweep.start()
@@ -75,14 +77,22 @@ class PlainRelay:
         )
 
     async def __aenter__(self):
-        self.server = await self.loop.create_server(lambda: ClientEnd(self, self.sweep), "127.0.0.1", 0)
+        self.server = await self.loop.create_server(self.accept, "127.0.0.1", 0)
         self.port = self.server.sockets[0].getsockname()[1]
         return self
+
+    def accept(self):
+        self.ends.append(ClientEnd(self, self.sweep))
+        return self.ends[-1]
 
     async def __aexit__(self, *exc):
         self.server.close()
         self.upstreams.close()
         self.sweep.stop()
+        for end in self.ends:
+            end._transport.abort()
+        for close in self.cleanup:
+            close()
 
     @property
     def pool(self):
