@@ -27,6 +27,7 @@ class Caller(Owner):
         self.hear("connection")
 
     def on_no_connection(self, fault):
+        assert not fault.may_have_left
         self.hear("none", fault)
 
 

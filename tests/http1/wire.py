@@ -144,6 +144,7 @@ class Owner:
         self.hear("end", self.body)
 
     def on_lost(self, fault, first_byte_seen):
+        assert fault.may_have_left
         self.hear("lost", fault, first_byte_seen)
 
     def on_upload_pause(self):

@@ -16,7 +16,6 @@ class Fault(Enum):
     CONNECT_TIMEOUT = ("connect_timeout", "no connection within the connect limit", False)
     TLS_FAILED = ("tls_failed", "the target's certificate or handshake was not accepted", False)
     POOL_FULL = ("pool_full", "too many calls already wait for a connection to this target", False)
-    STALE = ("stale", "the kept connection was already closed when the request was to be sent", False)
     CLOSED_EARLY = ("closed_early", "the target closed the connection before a whole response head", True)
     TIMEOUT = ("timeout", "the target sent nothing within its limit", True)
     BAD_HEAD = ("bad_head", "the target's response head does not read as HTTP/1.1", True)
