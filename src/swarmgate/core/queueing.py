@@ -71,7 +71,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     keys = rung.ring.candidates(now_ms, 1 if waits and call.denied is None else CANDIDATES)
     if not keys:
         return _no_key(call, now_ms)
-    call.offered = tuple([rung.routes[key] for key in keys])
+    call.offered = tuple(map(rung.routes.__getitem__, keys))
     call.asked_ms = now_ms
     call.asked_turn = call.room.turn
     call.asks += 1

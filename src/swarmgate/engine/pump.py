@@ -104,22 +104,24 @@ class Pump:
         now_ms = self._clock.now_ms()
         try:
             while events:
-                call, event = events.popleft()
-                try:
-                    for command in step(call, event, now_ms):
-                        kind = type(command)
-                        if kind in self._plain:
-                            self._plain[kind](call)
-                        else:
-                            self._do[kind](call, command)
-                except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others
-                    self.failed(call, bug)
-                if self.room.ready:
-                    events.extend([(waiting, WOKEN) for waiting in self.room.ready])
-                    self.room.ready.clear()
+                self._turn(*events.popleft(), now_ms)
         finally:
             self._running = False
             self._arm()
+
+    def _turn(self, call: Call, event: Event, now_ms: int) -> None:
+        try:
+            for command in step(call, event, now_ms):
+                kind = type(command)
+                if kind in self._plain:
+                    self._plain[kind](call)
+                else:
+                    self._do[kind](call, command)
+        except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others; `failed` reports it
+            self.failed(call, bug)
+        if self.room.ready:
+            self._events.extend([(waiting, WOKEN) for waiting in self.room.ready])
+            self.room.ready.clear()
 
     def _answer(self, call: Call, answer: Answer) -> None:
         self.open.pop(call, None)
