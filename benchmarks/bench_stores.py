@@ -10,6 +10,7 @@ bucket whose units are partly reserved, and ask in turn. The server is a real on
 
 import argparse
 import asyncio
+import heapq
 import json
 import shutil
 import subprocess
@@ -47,11 +48,25 @@ def call(lease, demands=DEMANDS):
     return Take(lease, lease, 1, first_score(1), (demands,), 60_000, waits=False)
 
 
-def contender(number, denied):
-    """One of those who stand in line, with the place that its last denial gave it."""
-    score, lines = (denied.score, denied.lines) if denied else (first_score(1), ())
-    demands = (("narrow", 1, 1),)
-    return Take(f"t{number}", f"l{number}", 1, score, (demands,), 60_000, lines, expires_after_ms=3_600_000)
+class Crowd:
+    """2,000 tickets; whoever is due first asks first, again and again."""
+
+    def __init__(self):
+        self.places = dict.fromkeys(range(CONTENDERS))
+        self.due = [(0, number) for number in range(CONTENDERS)]
+
+    def ask(self):
+        _, number = heapq.heappop(self.due)
+        denied = self.places[number]
+        score, lines = (denied.score, denied.lines) if denied else (first_score(1), ())
+        demands = (("narrow", 1, 1),)
+        return number, Take(f"t{number}", f"l{number}", 1, score, (demands,), 60_000, lines, expires_after_ms=3_600_000)
+
+    def told(self, number, answer):
+        """Whether it is granted: then it comes back as a new ticket."""
+        denied = self.places[number] = answer if isinstance(answer, Denied) else None
+        heapq.heappush(self.due, (denied.due_ms if denied else 0, number))
+        return isinstance(answer, Granted)
 
 
 def rate(work, seconds):
@@ -79,16 +94,15 @@ def memory(seconds):
         kernel.settle(book, "y", USAGE, now_ms, last=True)
 
     def line(number):
-        ticket = number % CONTENDERS
-        answer = kernel.take(book, contender(ticket, denied[ticket]), book.now_ms + (number % 20 == 0))
-        denied[ticket] = answer if isinstance(answer, Denied) else None
-        if isinstance(answer, Granted):
-            kernel.settle(book, f"l{ticket}", (Usage("narrow", 1, 1),), answer.now_ms, last=True)
+        ticket, request = crowd.ask()
+        answer = kernel.take(book, request, book.now_ms + (number % 20 == 0))
+        if crowd.told(ticket, answer):
+            kernel.settle(book, request.lease, (Usage("narrow", 1, 1),), answer.now_ms, last=True)
 
     yield "memory: take over 8 budgets", rate(take_only, seconds)
     yield "memory: call = take over 8 + settle", rate(take_and_settle, seconds)
     kernel.take(book, Take("held", "held", 0, 0, ((("narrow", 700, 200),),), 10**9), book.now_ms)
-    denied = [None] * CONTENDERS
+    crowd = Crowd()
     for number in range(CONTENDERS):
         line(number)
     yield "memory: decision in a line of 2,000", rate(line, seconds)
@@ -134,6 +148,8 @@ async def coalesced(url, seconds, callers, work):
         event = await waiter
         if isinstance(event, Granted | Denied):
             waits_s.append(time.perf_counter() - since_s)
+        else:
+            await asyncio.sleep(0.01)
         return event
 
     async def caller(name, until_s):
@@ -167,16 +183,14 @@ async def small(_store, asked, name):
         yield
 
 
-async def line(store, asked, name):
-    """Each caller speaks for several of the 2,000 tickets."""
-    tickets = dict.fromkeys(range(name, CONTENDERS, 256))
+async def line(store, asked, _name):
+    """All callers speak for one crowd."""
+    crowd = store.__dict__.setdefault("crowd", Crowd())
     while True:
-        for number, denied in tickets.items():
-            answer = await asked(contender(number, denied))
-            tickets[number] = answer if isinstance(answer, Denied) else None
-            if isinstance(answer, Granted):
-                store.settle(f"l{number}", (Usage("narrow", 1, 1),), last=True)
-            yield
+        number, request = crowd.ask()
+        if crowd.told(number, await asked(request)):
+            store.settle(request.lease, (Usage("narrow", 1, 1),), last=True)
+        yield
 
 
 def on_a_server(url, seconds):

@@ -31,7 +31,7 @@ def book_of(client, deployment):
         if _kind(tag, key) == "b":
             book.cells[name] = _cell(book, name, _pairs(told[key]), told.get(f"{tag}h:{name}", ()))
         elif _kind(tag, key) == "q":
-            _stand(book.line(name), _pairs(told[f"{tag}t:{name}"]), told[key])
+            _stand(book.line(name), told[f"{tag}t:{name}"], told[key])
     return book
 
 
@@ -57,12 +57,13 @@ def _cell(book, name, told, leases):
 
 
 def _stand(line, told, order):
-    told.pop("")
+    told.pop(b"")
     for ticket, score in order:
-        ready_ms, due_ms, expires_ms, event, cost, reserve, at = told.pop(ticket.decode()).split(" ", 6)
         entry = join(line, ticket.decode(), int(score))
-        entry.ready_ms, entry.due_ms, entry.expires_ms = int(ready_ms), int(due_ms), int(expires_ms)
-        entry.event, entry.need, entry.at = event == "1", (int(cost), int(reserve)), at
+        entry.ready_ms, entry.due_ms, entry.expires_ms, entry.event, *need, entry.at = msgspec.msgpack.decode(
+            told.pop(ticket)
+        )
+        entry.need = tuple(need)
     assert not told, "an entry without its place"
 
 

@@ -13,7 +13,7 @@ budget   hash    limits (JSON of core/limits.py) level pending firm at_ms due_ms
                  "=<lease>" -> amount, negative if the hold is firm (`firm` of them are).
 leases   zset    lease -> expires_ms
 order    zset    ticket -> score
-entries  hash    ticket -> "ready_ms due_ms expires_ms event cost reserve budget"; "" -> keep_ms
+entries  hash    ticket -> msgpack [ready_ms, due_ms, expires_ms, event, cost, reserve, budget]; "" -> keep_ms
 
 Every number is an integer below 2^53 and goes to the server as a number or through %.0f: tostring and .. would cut
 it to 14 digits. Equal scores are ordered by bytes, which is Python's order of strings. A cell is read and written
@@ -63,7 +63,7 @@ local function line_at(index)
   local line = lines[index]
   if not line then
     local key = 2 * (#budget_names + index)
-    line = { index = index, order = KEYS[key], entries = KEYS[key + 1], known = {}, changed = {}, pages = {} }
+    line = { index = index, order = KEYS[key], entries = KEYS[key + 1], known = {}, told = {}, pages = {} }
     lines[index] = line
   end
   return line

@@ -27,7 +27,7 @@ local function turn(cell, request, need, now_ms)
   return now_ms + max(0, drained_ms(cell, cell.level + ahead * cell.scale - cell.caps[request.rank]))
 end
 
-local function blocker(cell, request, cost, reserve, now_ms)
+local function blocker(cell, request, demands, cost, reserve, now_ms)
   if cell.at_ms ~= now_ms then touch(cell, now_ms) end -- what take saw must still block
   local limits, rank, need = cell.limits, request.rank, cost + reserve
   local cap = cell.caps[rank]
@@ -40,7 +40,7 @@ local function blocker(cell, request, cost, reserve, now_ms)
     kind, at_ms, certain_ms = EVENT, possible(cell, rank, need, now_ms), certain(cell, rank, need, now_ms)
   elseif at_ms > now_ms then
     kind = TIME
-  elseif holds_back(cell, request, cost, reserve, now_ms) then
+  elseif cell.behind == demands or holds_back(cell, request, cost, reserve, now_ms) then
     kind = LINE
   else
     return nil
@@ -59,7 +59,7 @@ local function examine(request, chosen, now_ms)
   local demands = request.alternatives[chosen]
   for at = 1, #demands, 3 do
     local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
-    local told = blocker(cell, request, cost, reserve, now_ms)
+    local told = blocker(cell, request, demands, cost, reserve, now_ms)
     if told then
       table.insert(case.blockers, told)
       table.insert(case.blocked, { cell = cell, cost = cost, reserve = reserve })
@@ -132,12 +132,12 @@ end
 
 -- How many stand before the caller, and how many at all, in the fullest line that blocks it.
 local function place_of(case, score)
-  local line, depth
+  local fullest
   for _, blocked in ipairs(case.blocked) do
-    local tickets = call('ZCARD', blocked.cell.line.order)
-    if not line or tickets > depth then line, depth = blocked.cell.line, tickets end
+    local line = blocked.cell.line
+    if not fullest or depth(line) > depth(fullest) then fullest = line end
   end
-  return position(line, score), depth
+  return position(fullest, score), depth(fullest)
 end
 
 local function deny(request, now_ms)
@@ -147,7 +147,7 @@ local function deny(request, now_ms)
     if not case or fits_before(one, case) then case = one end
   end
   local score, lines = request.score, request.standing
-  local place, depth = place_of(case, score)
+  local place, tickets = place_of(case, score)
   local not_before_ms = max(case.ready_ms, min(case.turn_ms, now_ms + SENT_AWAY_AT_MOST_MS))
   local due_ms = not_before_ms
   if case.kind ~= NEVER then
@@ -163,5 +163,5 @@ local function deny(request, now_ms)
     end
   end
   return { 'denied', case.kind, not_before_ms, case.certain_ms, due_ms, case.chosen - 1, case.blockers, score, lines,
-    place, depth }
+    place, tickets }
 end

@@ -81,7 +81,10 @@ local function fits(request, demands, now_ms)
     local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
     if cell.at_ms ~= now_ms then touch(cell, now_ms) end
     if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank] then return false end
-    if not cell.line.empty and holds_back(cell, request, cost, reserve, now_ms) then return false end
+    if not cell.line.empty and holds_back(cell, request, cost, reserve, now_ms) then
+      cell.behind = demands -- the denial need not look again
+      return false
+    end
   end
   return true
 end

@@ -12,31 +12,42 @@ local function entry_of(line, ticket)
   entry = false
   local text = call('HGET', line.entries, ticket)
   if text then
-    local ready, due, expires, event, cost, reserve, at =
-      string.match(text, '^(%d+) (%d+) (%d+) (%d) (%d+) (%d+) (.*)$')
-    entry = {
-      ready_ms = tonumber(ready), due_ms = tonumber(due), expires_ms = tonumber(expires), event = event == '1',
-      cost = tonumber(cost), reserve = tonumber(reserve), at = at,
-    }
+    entry = {}
+    entry.ready_ms, entry.due_ms, entry.expires_ms, entry.event, entry.cost, entry.reserve, entry.at =
+      unpack(cmsgpack.unpack(text))
   end
   line.known[ticket] = entry
   return entry
 end
 
--- The ticket and score at a place, from 0; places are read by the page, once until the line changes.
-local function at_place(line, place)
-  local number = floor(place / PAGE)
+-- The places of one page, as { ticket, score }; read once until the order changes.
+local function page_of(line, number)
   local page = line.pages[number]
   if not page then
-    page = call('ZRANGE', line.order, number * PAGE, number * PAGE + PAGE - 1, 'WITHSCORES')
+    page = {}
+    local flat = call('ZRANGE', line.order, number * PAGE, number * PAGE + PAGE - 1, 'WITHSCORES')
+    for at = 1, #flat, 2 do page[#page + 1] = { flat[at], tonumber(flat[at + 1]) } end
     line.pages[number] = page
   end
-  local at = 2 * (place - number * PAGE)
-  return page[at + 1], tonumber(page[at + 2])
+  return page
 end
 
+-- How many stand before that score, and how many at all.
 local function position(line, score)
-  return call('ZCOUNT', line.order, '-inf', string.format('(%.0f', score))
+  if line.asked ~= score then
+    line.asked, line.place = score, call('ZCOUNT', line.order, '-inf', string.format('(%.0f', score))
+  end
+  return line.place
+end
+
+local function depth(line)
+  line.depth = line.depth or call('ZCARD', line.order)
+  return line.depth
+end
+
+-- The order has changed: what was read of it is forgotten.
+local function changed(line)
+  line.pages, line.empty, line.asked, line.depth = {}, nil, nil, nil
 end
 
 local function join(line, ticket, score)
@@ -45,9 +56,9 @@ local function join(line, ticket, score)
     entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, event = false, cost = 0, reserve = 0, at = '' }
     line.known[ticket] = entry
     call('ZADD', line.order, score, ticket)
-    line.pages, line.empty = {}, false
+    changed(line)
   end
-  line.changed[ticket] = entry
+  line.told[ticket] = entry
   return entry
 end
 
@@ -55,7 +66,8 @@ local function leave(line, ticket)
   if not entry_of(line, ticket) then return end
   call('HDEL', line.entries, ticket)
   call('ZREM', line.order, ticket)
-  line.known[ticket], line.changed[ticket], line.pages = false, nil, {}
+  line.known[ticket], line.told[ticket] = false, nil
+  changed(line)
 end
 
 local function after_holds(cell, missing)
@@ -116,21 +128,26 @@ end
 
 -- Whether a better live ticket stands before the caller, who needs so much; drops expired ones on the way.
 local function holds_back(cell, request, cost, reserve, now_ms)
-  local line, dead, looked, found = cell.line, nil, 0, false
-  for place = 0, SCAN_AT_MOST - 1 do
-    local ticket, its_score = at_place(line, place)
-    line.empty = not ticket and place == 0
-    if not ticket or its_score >= request.score or ticket == request.ticket or looked >= LOOK_AT_MOST then break end
-    local entry = entry_of(line, ticket)
-    if entry.expires_ms <= now_ms then
-      dead = dead or {}
-      dead[#dead + 1] = ticket
-    elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
-      looked = looked + 1
-      found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), request.rank, cost, reserve, now_ms)
-      if found then break end
+  local line, score, own, known = cell.line, request.score, request.ticket, cell.line.known
+  local dead, looked, found, ended = {}, 0, false, false
+  for number = 0, SCAN_AT_MOST / PAGE - 1 do
+    local page = page_of(line, number)
+    for place = 1, #page do
+      local ticket, its_score = page[place][1], page[place][2]
+      ended = its_score >= score or ticket == own or looked >= LOOK_AT_MOST
+      if ended then break end
+      local entry = known[ticket] or entry_of(line, ticket)
+      if entry.expires_ms <= now_ms then
+        dead[#dead + 1] = ticket
+      elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
+        looked = looked + 1
+        found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), request.rank, cost, reserve, now_ms)
+        if found then break end
+      end
     end
+    if ended or found or #page < PAGE then break end
   end
-  for _, ticket in ipairs(dead or {}) do leave(line, ticket) end
+  line.empty = #page_of(line, 0) == 0
+  for _, ticket in ipairs(dead) do leave(line, ticket) end
   return found
 end

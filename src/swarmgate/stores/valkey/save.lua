@@ -38,11 +38,12 @@ end
 
 local function write_line(line)
   local flat, last_ms = {}, 0
-  for ticket, entry in pairs(line.changed) do
+  for ticket, it in pairs(line.told) do
     flat[#flat + 1] = ticket
-    flat[#flat + 1] = string.format('%.0f %.0f %.0f %d %.0f %.0f %s', entry.ready_ms, entry.due_ms, entry.expires_ms,
-      entry.event and 1 or 0, entry.cost, entry.reserve, entry.at)
-    last_ms = max(last_ms, entry.expires_ms)
+    flat[#flat + 1] = cmsgpack.pack({
+      it.ready_ms, it.due_ms, it.expires_ms, it.event, it.cost, it.reserve, it.at,
+    })
+    last_ms = max(last_ms, it.expires_ms)
   end
   if last_ms == 0 then return end
   local keep_ms = max(last_ms + KEEP_MS, tonumber(call('HGET', line.entries, '') or 0))

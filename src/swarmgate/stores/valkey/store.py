@@ -43,6 +43,7 @@ class ValkeyStore:
         self._deployment = deployment
         self._key = meta_key(deployment)
         self._limits: dict[str, Limits] = {}
+        self._defining: set[str] = set()  # on their way: a crowd that finds a budget unknown defines it once
         self._queue = Queue()
         self._flight: Flight | None = None
         self._wake = asyncio.Event()
@@ -174,6 +175,7 @@ class ValkeyStore:
                 self._guard(self.fire, asked.call, reply)
             case Done(_, debt):
                 self.debt_units += debt
+                self._defining -= _budgets_of(asked.operation)
             case Elsewhere(_, budget, line):
                 self._queue.line_of[budget] = line
                 self._send(asked)
@@ -188,7 +190,8 @@ class ValkeyStore:
         if asked.again or not self._limits.keys() >= budgets:
             self._give_up(asked, Trouble.BROKEN)
             return
-        for budget in budgets:
+        for budget in budgets - self._defining:
+            self._defining.add(budget)
             self._send(Asked(Define(budget, self._limits[budget]), asked.since_s))
         self._send(asked._replace(again=True))
 
@@ -212,6 +215,7 @@ class ValkeyStore:
         """Nothing is decided: tell everybody at once; what was sent may have been done."""
         self.losses += self.trouble is None and trouble is not Trouble.CLOSED
         self.trouble = trouble
+        self._defining.clear()
         flight, self._flight = self._flight, None
         for asked in flight.asked if flight else ():
             if isinstance(asked.operation, Take):
@@ -243,4 +247,4 @@ class ValkeyStore:
 def _budgets_of(operation: Operation) -> set[str]:
     if isinstance(operation, Take):
         return {demand[0] for demands in operation.alternatives for demand in demands}
-    return {operation.budget} if isinstance(operation, Revise) else set()
+    return {operation.budget} if isinstance(operation, Define | Revise) else set()
