@@ -21,11 +21,12 @@ PROGRESS_MS = 5_000
 
 
 class Flight:
-    """One send on its way; `dead` flights are heard no more."""
+    """One send on its way, by which process; `dead` flights are heard no more."""
 
-    __slots__ = ("dead", "request", "target")
+    __slots__ = ("dead", "process", "request", "target")
 
-    def __init__(self, target: SimTarget, request: Request) -> None:
+    def __init__(self, target: SimTarget, request: Request, process: int) -> None:
+        self.process = process
         self.target = target
         self.request = request
         self.dead = False
@@ -36,6 +37,7 @@ class SimWire:
 
     __slots__ = (
         "_later",
+        "_process",
         "_rng",
         "_time",
         "_weather",
@@ -64,12 +66,14 @@ class SimWire:
         self.wanted = wanted
         self.fire: Fire
         self.idle = dict.fromkeys(targets, 0)
+        self._process = 0
         self.dials = self.reused = self.sends = 0
 
     def bind(self, fire: Fire, later: Callable[..., None]) -> None:
         """`later` plans what this gate does; a gate that is dead or paused plans differently."""
         self.fire = fire
         self._later = later
+        self._process += 1
 
     def connect(self, call: Call) -> None:
         """From the pool at once, or dialled in one round trip."""
@@ -106,7 +110,7 @@ class SimWire:
         self.sends += 1
         name = call.rungs[call.rung].target
         target = self.targets[name]
-        flight = Flight(target, self.wanted(call))
+        flight = Flight(target, self.wanted(call), self._process)
         call.wire = flight
         if self._weather.strikes("loss", name):
             return  # the alarm of the call will find out
@@ -126,6 +130,9 @@ class SimWire:
         target = flight.target
         reply = target.arrive(flight.request)
         back_ms = target.path.sample(self._rng)
+        if flight.process != self._process:
+            target.cancel(flight.request)  # its answer meets a closed connection
+            return
         self._later(self._time.now_ms() + back_ms, self._delivered, call, flight)
         if self._weather.strikes("loss", target.settings.name):
             return
