@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
-from swarmgate.gate.taps import NO_USAGE, StreamTap, Usage, read_answer, read_error_body, read_tail
+from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_error_body, read_tail
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
 STREAM = COMMENT + ROLE + token("fo") + token('"usage":{"error"') + FINISH + USAGE + DONE
@@ -37,7 +37,7 @@ def test_a_stream_means_the_same_however_it_is_cut(cuts, newline):
     for piece in pieces(STREAM, cuts):
         tap.feed(piece.replace(b"\n", newline))
     tap.close(b"")
-    assert tap.usage == Usage(9, 3)
+    assert tap.usage == (9, 3)
     assert tap.finished
     assert tap.begun
     assert tap.failure is None
@@ -66,7 +66,7 @@ def test_the_first_content_is_no_comment_and_no_preamble(events, first):
     assert begun.index(True) == first
 
 
-@pytest.mark.parametrize(("events", "usage"), [(ANTHROPIC, Usage(25, 15)), (RESPONSES, Usage(4, 2))])
+@pytest.mark.parametrize(("events", "usage"), [(ANTHROPIC, (25, 15)), (RESPONSES, (4, 2))])
 def test_usage_in_other_dialects(events, usage):
     tap = StreamTap()
     for payload in events:
@@ -92,9 +92,9 @@ def test_an_event_without_an_end_is_not_held_for_ever():
 @pytest.mark.parametrize(
     ("body", "usage", "failure"),
     [
-        (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}', Usage(5, 2), None),
-        (b'{"usage":{"prompt_tokens":5,"total_tokens":5}}', Usage(5, 0), None),
-        (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', Usage(5, 2), None),
+        (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}', (5, 2), None),
+        (b'{"usage":{"prompt_tokens":5,"total_tokens":5}}', (5, 0), None),
+        (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', (5, 2), None),
         (b'{"usage":null}', NO_USAGE, None),
         (b'{"usage":{"prompt_tokens":"5"}}', NO_USAGE, None),
         (b'{"usage":7,"error":{"message":"m"}}', NO_USAGE, ("", "", "m")),
@@ -110,7 +110,7 @@ def test_whole_answers(body, usage, failure):
 
 def test_the_usage_of_an_answer_too_long_to_hold():
     tail = b'..."usage":{"old":1}},"usage":{"prompt_tokens":5,"completion_tokens":2,"d":{"cached":0}},"x":1}'
-    assert read_tail(tail) == Usage(5, 2)
+    assert read_tail(tail) == (5, 2)
     assert read_tail(b"...") == NO_USAGE
 
 

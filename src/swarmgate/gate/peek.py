@@ -8,7 +8,6 @@ unless it is as long as its compact form, which leaves no room for a second.
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -31,7 +30,7 @@ _SWITCH = frozenset({b"true", b"false", b"null"})
 _NOTHING = Raw(b"")
 
 
-class Peeked(NamedTuple):
+class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tuple's is Python
     """`fields` are the top level; `max_tokens` None = not limited by the caller; `prompt_tokens` is an estimate."""
 
     fields: dict[str, Raw]

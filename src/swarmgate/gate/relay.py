@@ -16,7 +16,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
-from swarmgate.gate.target import ModelTarget, passed_lines
+from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
@@ -114,7 +114,7 @@ class Relay:
         peeked = self.peeked
         assert peeked is not None
         body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
-        return target.request(key, self.path, passed_lines(self.head), body)
+        return target.request(key, self.path, self.head, body)
 
     def break_off(self, reason: Reason) -> None:
         """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""

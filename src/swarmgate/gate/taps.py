@@ -45,14 +45,8 @@ class Failure(NamedTuple):
     message: str = ""
 
 
-class Usage(NamedTuple):
-    """Tokens in and out as the target counted them; UNKNOWN until it says so."""
-
-    input_tokens: int = UNKNOWN
-    output_tokens: int = UNKNOWN
-
-
-NO_USAGE = Usage()
+Usage = tuple[int, int]  # tokens in and out as the target counted them; UNKNOWN until it says so
+NO_USAGE: Usage = (UNKNOWN, UNKNOWN)
 
 
 class _Counts(msgspec.Struct):
@@ -83,7 +77,7 @@ def read_answer(body: bytes) -> tuple[Usage, Failure | None]:
     if counts is None:
         return NO_USAGE, failure
     if counts.prompt_tokens >= 0 and counts.completion_tokens >= 0:
-        return Usage(counts.prompt_tokens, counts.completion_tokens), failure
+        return (counts.prompt_tokens, counts.completion_tokens), failure
     return _usage(counts, NO_USAGE), failure
 
 
@@ -106,7 +100,7 @@ def _usage(counts: _Counts, before: Usage) -> Usage:
     got = max(counts.completion_tokens, counts.output_tokens)
     if got < 0 <= sent and counts.total_tokens >= 0:
         got = 0  # embeddings have no output
-    return Usage(sent if sent >= 0 else before.input_tokens, got if got >= 0 else before.output_tokens)
+    return sent if sent >= 0 else before[0], got if got >= 0 else before[1]
 
 
 def _read_usage(raw: Raw | bytes, before: Usage) -> Usage:
@@ -128,7 +122,7 @@ class StreamTap:
     __slots__ = ("begun", "carry", "failure", "finished", "usage")
 
     def __init__(self) -> None:
-        self.usage = NO_USAGE
+        self.usage: Usage = NO_USAGE
         self.failure: Failure | None = None
         self.carry = b""
         self.begun = False

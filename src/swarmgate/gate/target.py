@@ -61,16 +61,13 @@ class ModelTarget:
             for key, credential in credentials.items()
         }
 
-    def request(self, key: str, path: bytes, headers: bytes, body: bytes) -> bytes:
-        """The whole request of one attempt; `headers` are whole lines. Errors: KeyError for a key of another target."""
-        return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], headers, len(body), body)
+    def request(self, key: str, path: bytes, head: RequestHead, body: bytes) -> bytes:
+        """
+        The whole request of one attempt: our opening, what the target may see of the caller's headers, the body.
 
-
-def passed_lines(head: RequestHead) -> bytes:
-    """
-    The caller's headers that the target may see, as lines.
-
-    A head that was read holds no CR or LF inside a field, so none can begin here.
-    """
-    fields = passed_on(head) if b"connection" in head.fields else head.headers
-    return b"".join([b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS])
+        A head that was read holds no CR or LF inside a field, so no line can begin there. Errors: KeyError for a key of
+        another target.
+        """
+        fields = passed_on(head) if b"connection" in head.fields else head.headers
+        passed = [b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS]
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], b"".join(passed), len(body), body)

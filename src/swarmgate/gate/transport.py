@@ -13,7 +13,7 @@ from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.gate.delivery import Deliveries
-from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Failure, StreamTap, read_answer, read_error_body, read_tail
+from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Failure, StreamTap, Usage, read_answer, read_error_body, read_tail
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
@@ -72,7 +72,7 @@ class Attempt:
         self.held: list[bytes] = []
         self.held_bytes = 0
         self._last = self._tail = b""  # of a stream: its last payload that was not fed; of another answer: its end
-        self.usage = NO_USAGE
+        self.usage: Usage = NO_USAGE
         self.sent = False
         self.whole = False  # the answer is here to its last byte
         self.paused = False
