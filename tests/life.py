@@ -284,7 +284,7 @@ class World:
         assert self.room.next_ms() is None
         assert not self.room._lines
         assert not self.room._tickets
-        assert not self.room._due
+        assert not self.room.sleeping
 
 
 BUDGETS = {

@@ -170,7 +170,7 @@ class RoomModel(RuleBasedStateMachine):
         assert len(self.room._alarms) <= 2 * len(self.sleeping) + FEWEST_ALARMS + 1
         assert len(self.room._freed) <= REMEMBERED
         if not self.places:
-            assert (self.room._lines, self.room._tickets, self.room._due) == ({}, {}, {})
+            assert (self.room._lines, self.room._tickets, self.room.sleeping) == ({}, {}, {})
 
 
 RoomModel.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -29,12 +29,12 @@ class Room:
     The waiting calls of one process.
 
     `ready` collects calls whose turn may have come; the pump wakes them. `line_of` names the shared line of
-    interchangeable budgets; every other budget has a line of its own name. `turn` numbers what happens here.
+    interchangeable budgets; every other budget has a line of its own name. `turn` numbers what happens here; `sleeping`
+    has the turn of the alarm of everybody who sleeps.
     """
 
     __slots__ = (
         "_alarms",
-        "_due",
         "_freed",
         "_lines",
         "_places",
@@ -42,6 +42,7 @@ class Room:
         "agent_tickets",
         "line_of",
         "ready",
+        "sleeping",
         "turn",
     )
 
@@ -53,7 +54,7 @@ class Room:
         self._places: dict[Call, tuple[str, ...]] = {}
         self._lines: dict[str, list[tuple[int, str, Call]]] = {}
         self._tickets: dict[tuple[str, str], int] = {}
-        self._due: dict[Call, int] = {}  # the turn of the alarm of everybody who sleeps
+        self.sleeping: dict[Call, int] = {}
         self._alarms: list[tuple[int, int, Call]] = []
         self._freed: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
 
@@ -75,10 +76,10 @@ class Room:
     def wait(self, call: "Call", due_ms: int) -> None:
         """Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile."""
         self.turn += 1
-        self._due[call] = self.turn
+        self.sleeping[call] = self.turn
         heappush(self._alarms, (due_ms, self.turn, call))
-        if len(self._alarms) > 2 * len(self._due) + FEWEST_ALARMS:
-            self._alarms = [alarm for alarm in self._alarms if self._due.get(alarm[2]) == alarm[1]]
+        if len(self._alarms) > 2 * len(self.sleeping) + FEWEST_ALARMS:
+            self._alarms = [alarm for alarm in self._alarms if self.sleeping.get(alarm[2]) == alarm[1]]
             heapify(self._alarms)
         own = self._places.get(call, ())
         for line in call.standing:
@@ -92,13 +93,13 @@ class Room:
 
     def wake(self, call: "Call") -> None:
         """The call is awake; it keeps its places."""
-        self._due.pop(call, None)
+        self.sleeping.pop(call, None)
         if not self._places.get(call, True):
             del self._places[call]
 
     def leave(self, call: "Call") -> None:
         """Give up every place; who stood next behind it, or is the first now, is ready to ask."""
-        self._due.pop(call, None)
+        self.sleeping.pop(call, None)
         for line in self._places.pop(call, ()):
             order = self._lines[line]
             place = bisect_left(order, (call.score, call.id))
@@ -121,7 +122,7 @@ class Room:
             self.turn += 1
             self._freed.append((self.turn, line))
             for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
-                if call not in self._due:
+                if call not in self.sleeping:
                     break  # the first is awake and asks anyway
                 if self._waits_for(call) is not BlockKind.TIME:
                     self._call_up(call)
@@ -130,7 +131,7 @@ class Room:
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
         alarms = self._alarms
-        while alarms and self._due.get(alarms[0][2]) != alarms[0][1]:
+        while alarms and self.sleeping.get(alarms[0][2]) != alarms[0][1]:
             heappop(alarms)
         return alarms[0][0] if alarms else None
 
@@ -139,7 +140,7 @@ class Room:
         found = []
         while (next_ms := self.next_ms()) is not None and next_ms <= now_ms:
             call = heappop(self._alarms)[2]
-            del self._due[call]
+            del self.sleeping[call]
             found.append(call)
         return found
 
@@ -160,7 +161,7 @@ class Room:
         return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
 
     def _call_up(self, call: "Call") -> None:
-        if self._due.pop(call, None) is not None:
+        if self.sleeping.pop(call, None) is not None:
             self.ready.append(call)
 
     @staticmethod

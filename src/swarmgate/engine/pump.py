@@ -107,7 +107,8 @@ class Pump:
                 self._turn(*events.popleft(), now_ms)
         finally:
             self._running = False
-            self._arm()
+            if self.room.sleeping or self._armed_ms is not None:
+                self._arm()
 
     def _turn(self, call: Call, event: Event, now_ms: int) -> None:
         try:

@@ -15,6 +15,7 @@ from swarmgate.core.backoff import jitter
 from swarmgate.core.commands import End
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
+from swarmgate.core.ticket import kept, sealed
 from swarmgate.http1.head import Header
 
 JSON = (b"content-type", b"application/json")
@@ -69,8 +70,12 @@ def ended(call: Call, end: End, reason: Reason) -> Reply:
     return reply._replace(headers=[*reply.headers, (b"x-request-id", call.id.encode())])
 
 
-def deferral(call: Call, denied: Denied, reason: Reason, now_ms: int, sdk_repeats: int = 0) -> Reply:
-    """Not now: what blocks, and when to come back; `sdk_repeats` = how often the caller's SDK has tried already."""
+def deferral(call: Call, denied: Denied, reason: Reason, now_ms: int, key: bytes, sdk_repeats: int = 0) -> Reply:
+    """
+    Not now: what blocks, when to come back, and the place that is kept until then, sealed with `key`.
+
+    `sdk_repeats` is how often the caller's SDK has tried already.
+    """
     wait_ms = max(0, denied.not_before_ms - denied.now_ms)
     stagger_ms = jitter(call.id, 0) * max(250, wait_ms // 5) >> 32
     again_ms = wait_ms + stagger_ms
@@ -86,7 +91,7 @@ def deferral(call: Call, denied: Denied, reason: Reason, now_ms: int, sdk_repeat
         "priority": f"P{call.rank}",
         "queue": {"position": denied.position, "depth": denied.depth},
         "waited_ms": now_ms - call.arrived_ms,
-        "ticket": call.ticket,
+        "ticket": sealed(kept(call.ticket, denied, now_ms), key),
         "alternatives": [rung.target for rung in call.rungs[call.rung + 1 :]],
     }
     body = _body(

@@ -13,6 +13,7 @@ from swarmgate.core.effect import effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
+from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
 from swarmgate.gate.identity import UNSAID, Identity, read_identity
@@ -57,11 +58,16 @@ class Ladders:
 
 
 class ModelRoutes:
-    """The surface for model calls; `prefix` makes request ids unique beyond this process."""
+    """
+    The surface for model calls.
+
+    `prefix` makes request ids unique beyond this process; `key` opens the tickets that this gate sealed.
+    """
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(self, pump: Pump, clock: Clock, ladders: Ladders, prefix: str) -> None:
+    def __init__(self, pump: Pump, clock: Clock, ladders: Ladders, prefix: str, key: bytes) -> None:
+        self._key = key
         self._pump = pump
         self._clock = clock
         self._ladders = ladders
@@ -110,6 +116,10 @@ class ModelRoutes:
         call = Call(number, rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms)
         call.client = relay
         call.step = identity.step
+        if identity.ticket:
+            place = opened(identity.ticket, self._key, identity.rank, now_ms)
+            if place is not None:
+                call.ticket, call.score = place.ticket, place.score
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
         output = peeked.max_tokens or USUAL_OUTPUT_TOKENS

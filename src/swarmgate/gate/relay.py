@@ -126,7 +126,8 @@ class Relay:
 class Relays:
     """ports.Client: what the pump asks of callers."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(self, now_ms: Callable[[], int], key: bytes) -> None:
+        self._key = key
         self._now_ms = now_ms
 
     def relay(self, call: Call) -> None:
@@ -165,7 +166,9 @@ class Relays:
         elif answer.end is End.DEFERRED and answer.denied is not None:
             repeats = relay.head.fields.get(b"x-stainless-retry-count", b"0")
             relay.reply(
-                answers.deferral(call, answer.denied, reason, self._now_ms(), int(repeats) if repeats.isdigit() else 0)
+                answers.deferral(
+                    call, answer.denied, reason, self._now_ms(), self._key, int(repeats) if repeats.isdigit() else 0
+                )
             )
         elif answer.end is End.FAILED and attempt is not None and attempt.whole and attempt.head is not None:
             relay.reply(Reply(attempt.head.status, [*answer_headers(call, attempt), answers.STAY], attempt.body))

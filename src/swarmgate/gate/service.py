@@ -119,8 +119,9 @@ class Gate:
         self._transport = transport = ModelTransport(
             self.upstreams, plan.targets, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
         )
-        pump.attach(self.store, transport, Relays(clock.now_ms), journal)
-        self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-")
+        key = os.urandom(32)  # of the tickets: a place is worth something at this gate only
+        pump.attach(self.store, transport, Relays(clock.now_ms, key), journal)
+        self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-", key)
         self.front = Front(dict.fromkeys(PATHS, self.models))
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()

@@ -41,12 +41,12 @@ class Attempt:
     """One send of a call, from the wish for a connection to the last byte: the pool's waiter, the exchange's owner."""
 
     __slots__ = (
-        "_end",
         "_last",
         "_tail",
         "_transport",
         "_write",
         "call",
+        "end",
         "events",
         "head",
         "held",
@@ -63,7 +63,7 @@ class Attempt:
 
     def __init__(self, transport: "ModelTransport", call: Call, target: ModelTarget) -> None:
         self._transport = transport
-        self._end: UpstreamEnd | None = None
+        self.end: UpstreamEnd | None = None
         self._write: Callable[[bytes], None] | None = None
         self.call = call
         self.target = target
@@ -83,7 +83,7 @@ class Attempt:
 
     def on_connection(self, end: UpstreamEnd) -> None:
         """A connection is ours."""
-        self._end = end
+        self.end = end
         self._transport.fire(self.call, READY)
 
     def on_no_connection(self, _fault: Fault) -> None:
@@ -93,7 +93,7 @@ class Attempt:
     def drop(self) -> None:
         """Give the connection up: unused back to its pool, in use closed, wished for no more."""
         self._transport.live.discard(self)
-        end, self._end = self._end, None
+        end, self.end = self.end, None
         if end is None:
             if not self.sent:
                 self._transport.upstreams.withdraw(self.target.origin, self)
@@ -102,18 +102,9 @@ class Attempt:
         else:
             end.release()
 
-    def send(self, data: bytes, read_ms: int) -> None:
-        """Write the request; a kept connection that was closed meanwhile is lost with nothing sent."""
-        end = self._end
-        if end is not None and end.send(self, b"POST", data, read_ms=read_ms):
-            self.sent = True
-        else:
-            self._end = None
-            self._transport.fire(self.call, Lost(LostKind.STALE, sent=False))
-
     def is_delivered(self) -> bool | None:
         """Whether the target has the request; None if the exchange is over."""
-        end = self._end
+        end = self.end
         return None if end is None else self.head is not None or end.is_delivered()
 
     # The exchange's owner.
@@ -147,7 +138,7 @@ class Attempt:
     def on_end(self) -> None:
         """The answer is whole: say what it means."""
         self.whole = True
-        self._end = None
+        self.end = None
         head = self.head
         if head is not None and (self.stream is not None or self._write is not None or head.status >= 400):
             self._end_unusual(head)
@@ -160,7 +151,7 @@ class Attempt:
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
-        self._end = None
+        self.end = None
         self._transport.live.discard(self)
         kind = _LOST.get(fault, LostKind.BROKEN)
         if kind is LostKind.FIRST_CONTENT and self.call.committed:
@@ -190,15 +181,15 @@ class Attempt:
 
     def pause(self) -> None:
         """The client cannot take more: neither shall we."""
-        if self._end is not None:
+        if self.end is not None:
             self.paused = True
-            self._end.pause()
+            self.end.pause()
 
     def resume(self) -> None:
         """The client caught up."""
         self.paused = False
-        if self._end is not None:
-            self._end.resume()
+        if self.end is not None:
+            self.end.resume()
 
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""
@@ -293,7 +284,12 @@ class ModelTransport:
         assert isinstance(attempt, Attempt)
         assert route is not None
         data = call.client.render(attempt.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
-        attempt.send(data, call.content_ms + SILENCE_MS)
+        end = attempt.end
+        if end is None or not end.send(attempt, b"POST", data, read_ms=call.content_ms + SILENCE_MS):
+            attempt.end = None  # it was closed meanwhile
+            self.fire(call, Lost(LostKind.STALE, sent=False))
+            return
+        attempt.sent = True
         if route.ways:
             self.deliveries.watch(attempt)
 
