@@ -46,8 +46,8 @@ def _cell(book, name, told, leases):
     cell.promised_ms = int(told["promised_ms"])
     for lease, expires_ms in leases:
         amount = int(told.pop("=" + lease.decode()))
-        held = cell.leases[lease.decode()] = Lease(abs(amount), int(expires_ms))
-        held.firm = amount < 0
+        held = cell.leases[lease.decode()] = Lease()
+        held.amount, held.expires_ms, held.firm = abs(amount), int(expires_ms), amount < 0
     assert not [field for field in told if field.startswith("=")], "an amount without its expiry"
     assert int(told["firm"]) == sum(held.firm for held in cell.leases.values())
     if "slices" in told:

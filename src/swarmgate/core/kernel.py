@@ -7,7 +7,7 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 """
 
 from swarmgate.core.answers import Denied, Granted, Revised
-from swarmgate.core.book import Book, BudgetCell, Take, Usage
+from swarmgate.core.book import Book, BudgetCell, Lease, Take, Usage
 from swarmgate.core.denial import deny
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import holds_back, leave
@@ -86,7 +86,7 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
 
 def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
     expires_ms = now_ms + request.lease_ms
-    cells = book.cells
+    cells, key = book.cells, request.lease
     for name, cost, reserve in request.alternatives[chosen]:
         cell = cells[name]
         if cost:
@@ -94,7 +94,14 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
             if cell.slices is not None:
                 count(cell, cost, now_ms)
         if reserve:
-            hold(cell, request.lease, reserve, expires_ms)
+            if key in cell.leases:
+                hold(cell, key, reserve, expires_ms)
+                continue
+            lease = cell.leases[key] = Lease()  # as `hold` does, for the first of a name
+            lease.amount, lease.expires_ms, lease.firm = reserve, expires_ms, False
+            cell.pending += reserve
+            if expires_ms < cell.due_ms:
+                cell.due_ms = expires_ms
     if request.standing:
         for line in request.standing:
             leave(book.line(line), request.ticket)
@@ -114,10 +121,17 @@ def settle(book: Book, lease: str, usage: tuple[Usage, ...], raw_ms: int, *, las
         cell = book.cells.get(name)
         if cell is None:
             continue
+        limits = cell.limits
         if now_ms != cell.at_ms:
-            touch(cell, now_ms)
-        if cell.limits.kind is BudgetKind.LEASES:
-            end_hold(cell, lease, now_ms)
+            if cell.drain or cell.slices or cell.due_ms <= now_ms:
+                touch(cell, now_ms)
+            else:  # nothing moves in it
+                cell.at_ms = now_ms
+        if limits.kind is BudgetKind.LEASES:
+            if limits.hold_ms:
+                end_hold(cell, lease, now_ms)
+            elif lease in cell.leases and not cell.leases[lease].firm:
+                cell.pending -= cell.leases.pop(lease).amount
             continue
         used = min(max(0, told), EXACT - 1)
         held = cell.leases.get(lease)

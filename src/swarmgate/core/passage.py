@@ -56,7 +56,10 @@ def count(cell: BudgetCell, units: int, now_ms: int) -> None:
 def hold(cell: BudgetCell, key: str, units: int, expires_ms: int) -> None:
     """Reserve units under `key`, on top of what it holds: who asks again after a lost answer must not leak the first."""
     held = cell.leases.get(key)
-    cell.leases[key] = Lease(units + held.amount if held else units, expires_ms)
+    lease = cell.leases[key] = Lease()
+    lease.amount = units + held.amount if held else units
+    lease.expires_ms = expires_ms
+    lease.firm = False
     cell.pending += units
     if expires_ms < cell.due_ms:
         cell.due_ms = expires_ms

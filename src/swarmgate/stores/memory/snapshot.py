@@ -127,8 +127,8 @@ def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits]) -
         if cell.slices is not None:
             cell.slices.update({int(index): int(units) for index, units in kept["slices"]})
         for key, amount, expires_ms, firm in kept["leases"]:
-            lease = cell.leases[key] = Lease(int(amount), int(expires_ms))
-            lease.firm = bool(firm)
+            lease = cell.leases[key] = Lease()
+            lease.amount, lease.expires_ms, lease.firm = int(amount), int(expires_ms), bool(firm)
         cell.pending = sum(lease.amount for lease in cell.leases.values())
         cell.due_ms = min((lease.expires_ms for lease in cell.leases.values()), default=cell.due_ms)
     return book

@@ -1,0 +1,79 @@
+"""What one call costs in Python calls: the budget of the hot path (design 3), counted without sockets."""
+
+import sys
+from pathlib import Path
+
+from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
+from wires import Bench
+
+HERE = str(Path(__file__).parent)
+UNARY_CALLS = 150
+CHUNK_CALLS = 6
+KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
+TEXT = f"""
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = {{ {KEYS} }}
+key_limits = ["900000000 per 1s", "900000000 tokens per 1s"]
+"""
+
+
+def ask(*, stream):
+    body = b'{"model":"m","stream":%b,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' % stream
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n"
+    return head + b"authorization: Bearer agent\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def counted(act):
+    """How many Python functions `act` enters, the lambdas of named tuples included."""
+    calls = []
+
+    def note(frame, event, _argument):
+        if event == "call" and not frame.f_code.co_filename.startswith(HERE):  # the stand-ins are C in a running gate
+            calls.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def ready():
+    """A gate that has served a call on its kept connection."""
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(ask(stream=b"false"))
+    bench.dialler.succeed()
+    end, _ = bench.dialler.opened[0]
+    end.data_received(whole(UNARY))
+    assert bench.ends == ["answered"]
+    return bench, end
+
+
+def test_a_unary_call():
+    bench, end = ready()
+    bench.pass_time(1)
+    asked, answered = ask(stream=b"false"), whole(UNARY)
+
+    def call():
+        bench.client.data_received(asked)
+        end.data_received(answered)
+
+    calls = counted(call)
+    assert bench.ends == ["answered"] * 2
+    assert bench.dialler.dials == []
+    assert len(calls) <= UNARY_CALLS, f"{len(calls)}: {sorted(calls)}"
+
+
+def test_a_relayed_chunk():
+    bench, end = ready()
+    bench.client.data_received(ask(stream=b"true"))
+    end.data_received(STREAM_HEAD + framed(token("a")))
+    chunk = framed(token("b"))
+    calls = counted(lambda: end.data_received(chunk))
+    assert bench.wire.written[-1] == chunk
+    assert len(calls) <= CHUNK_CALLS, calls
+    end.data_received(framed(DONE) + LAST)
+    assert bench.ends == ["answered"] * 2
