@@ -1,17 +1,19 @@
 """
 What happens while the shared store is lost: each budget's declared mode (design 2: P10).
 
-`local-share` (default) decides in this process with the budget's share, from cold, and reports what its buckets still
-hold as debt when the store is back; lines and classes across processes are suspended. `closed` admits nothing, `open`
-everything. A share that cannot hold the call is closed. The rule of shares is pure (`share_of`); here it is only driven.
+`local-share` (default) decides in this process with the budget's share, from cold, and reports as debt what it granted
+and its buckets still hold when the store is back; lines and classes across processes are suspended. `closed` admits
+nothing, `open` everything. A share that cannot hold the call is closed. The rule of shares is pure (`share_of`); here
+it is only driven. While every process is cut off, shares and store together keep the budget's bound; a process that is
+cut off alone adds its share of the rate to it (reliability ST-02).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Granted, Revised
-from swarmgate.core.book import Book, Demand, Take, Usage
+from swarmgate.core.book import Book, BudgetCell, Demand, Take, Usage
 from swarmgate.core.events import Event, StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import touch
@@ -40,8 +42,8 @@ class Guard:
     __slots__ = (
         "_asked",
         "_clock",
+        "_counted",
         "_local",
-        "_own",
         "_probe_ms",
         "_remote",
         "fire",
@@ -58,7 +60,7 @@ class Guard:
         self._remote = remote
         self._clock = clock
         self._asked: dict[str, Take] = {}
-        self._own: set[str] = set()
+        self._counted: dict[str, int] = {}  # what was granted alone of counters, since the loss
         self._local = Book(clock.now_ms())
         self._probe_ms = 0
         self.fire: Fire
@@ -80,19 +82,26 @@ class Guard:
 
     def heard(self, call: Call, event: Event) -> None:
         """The store's answer, or its silence."""
-        request = self._asked.pop(call.id, None)
+        request = self._asked.pop(call.id)
         now_ms = self._clock.now_ms()
-        if isinstance(event, StoreLost) and request is not None:
-            if not self.lost:
-                self.lost = True
-                self.losses += 1
-                self._local = Book(now_ms)
+        if isinstance(event, StoreLost):
             self._probe_ms = now_ms + PROBE_MS
+            if not self.lost:
+                self._lose(now_ms)
             self._alone(call, request, now_ms)
             return
         if self.lost:
             self._returned(now_ms)
         self.fire(call, event)
+
+    def _lose(self, now_ms: int) -> None:
+        """Shares begin cold; a counter's window outlives many losses, so what was counted of it alone is kept."""
+        self.lost = True
+        self.losses += 1
+        counters = {name: cell for name, cell in self._local.cells.items() if cell.slices is not None}
+        self._local = Book(now_ms)
+        self._local.cells.update(counters)
+        self._counted.clear()
 
     def _alone(self, call: Call, request: Take, now_ms: int) -> None:
         possible: list[tuple[int, tuple[Demand, ...]]] = []
@@ -111,7 +120,11 @@ class Guard:
         chosen = possible[answer.chosen][0]
         if isinstance(answer, Granted):
             self.local_grants += 1
-            self._own.add(request.lease)
+            for name, cost, reserve in possible[answer.chosen][1]:
+                if self._local.cells[name].slices is not None:
+                    self._counted[name] = self._counted.get(name, 0) + cost + reserve
+            if request.standing:
+                self._remote.leave(request.ticket, request.standing)
             self.fire(call, answer._replace(chosen=chosen))
         else:
             self.fire(call, answer._replace(chosen=chosen, score=request.score, lines=request.standing))
@@ -130,38 +143,52 @@ class Guard:
         return tuple(own)
 
     def _returned(self, now_ms: int) -> None:
-        """The store is back: what the local buckets still hold becomes debt there."""
+        """The store is back: what the shares still hold becomes debt there; reservations in them count as used."""
         self.lost = False
         usage = []
         for name, cell in self._local.cells.items():
-            touch(cell, now_ms)
-            held = -(-cell.level // cell.scale) + cell.pending
-            if held and cell.limits.kind is not BudgetKind.LEASES:
+            held = self._held(cell, now_ms)
+            if held:
                 usage.append(Usage(name, 0, held))
                 self.reported_units += held
         if usage:
             self._remote.settle(f"debt-{self.losses}", tuple(usage), last=True)
 
+    def _held(self, cell: BudgetCell, now_ms: int) -> int:
+        """Units that a share granted and still holds; what it began with, being cold, was used by nobody."""
+        if cell.limits.kind is BudgetKind.LEASES:
+            return 0
+        if cell.slices is not None:
+            return self._counted.get(cell.name, 0)
+        touch(cell, now_ms)
+        cold = max(0, cell.limits.burst * cell.scale - cell.drain * (now_ms - self._local.birth_ms))
+        return -(-(cell.level - cold) // cell.scale) + cell.pending
+
+    def _own(self, lease: str, budgets: Iterable[str]) -> bool:
+        """
+        Whether the lease is held here. After the return nothing is: it was reported as used, and the store, which does
+        not know the lease, adds only what exceeds it.
+        """
+        cells = self._local.cells
+        return self.lost and any(name in cells and lease in cells[name].leases for name in budgets)
+
     def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
         """Tell whoever granted the lease."""
-        if lease in self._own:
+        if self._own(lease, (told.budget for told in usage)):
             kernel.settle(self._local, lease, usage, self._clock.now_ms(), last=last)
-            if last:
-                self._own.discard(lease)
         else:
             self._remote.settle(lease, usage, last=last)
 
     def release(self, lease: str, budgets: tuple[str, ...]) -> None:
         """End reservations where they were granted."""
-        if lease in self._own:
-            self._own.discard(lease)
+        if self._own(lease, budgets):
             kernel.release(self._local, lease, budgets, self._clock.now_ms())
         else:
             self._remote.release(lease, budgets)
 
     def renew(self, lease: str, budgets: tuple[str, ...], lease_ms: int) -> None:
         """Keep reservations where they were granted."""
-        if lease in self._own:
+        if self._own(lease, budgets):
             kernel.renew(self._local, lease, budgets, lease_ms, self._clock.now_ms())
         else:
             self._remote.renew(lease, budgets, lease_ms)
