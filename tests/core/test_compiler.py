@@ -11,17 +11,7 @@ from swarmgate.core.compiler import Published, Unit, compile_limit
 from swarmgate.core.floors import floors
 from swarmgate.core.limits import EXACT, BadLimit, BudgetKind
 
-PRESETS = Path(__file__).parents[3] / "shared/data/presets/targets.json"
-UNITS = {
-    "requests": Unit.REQUESTS,
-    "points": Unit.POINTS,
-    "credits": Unit.POINTS,
-    "query_seconds": Unit.POINTS,
-    "errors": Unit.POINTS,
-    "bytes": Unit.BYTES,
-    "tokens": Unit.TOKENS,
-    "concurrent": Unit.CONCURRENT,
-}
+PRESETS = json.loads((Path(__file__).parents[1] / "data/presets.json").read_text())["limits"]
 
 published = st.builds(
     Published,
@@ -87,6 +77,11 @@ def test_token_minutes_yield_most_and_let_the_largest_call_in(amount, largest):
         (Published(10, 1_000, headroom_percent=0), "headroom_percent"),
         (Published(10, 1_000, headroom_percent=101), "headroom_percent"),
         (Published(10, 1_000, Unit.TOKENS, largest=(11, 1, 1)), "amount"),
+        (Published(10, 1_000, largest=(1, 0, 1)), "largest[1]"),
+        (Published(10, 1_000, largest=(1, 1, 1.5)), "largest[2]"),  # type: ignore[arg-type]
+        (Published(10, 1_000, largest=(-5, 1, 1)), "largest[0]"),
+        (Published(10, 1_000, reserve=-5), "reserve"),
+        (Published(10, 86_400_000, reset_ms="x"), "reset_ms"),  # type: ignore[arg-type]
         (Published(3, 1_000, Unit.TOKENS, largest=(2, 2, 2)), "amount"),
     ],
 )
@@ -115,19 +110,12 @@ def test_a_day_is_counted_in_slices_and_a_known_reset_in_one():
     assert day.limits.window_ms < EXACT
 
 
-def test_every_published_preset_compiles():
-    if not PRESETS.exists():
-        pytest.skip("the presets are not beside the checkout")
-    tried = 0
-    for target in json.loads(PRESETS.read_text())["targets"]:
-        for limit in target["limits"]:
-            for name, unit in UNITS.items():
-                if isinstance(limit.get(name), int) and limit[name] > 0:
-                    window_ms = 0 if unit is Unit.CONCURRENT else int(limit["per_s"] * 1_000)
-                    made = compile_limit(Published(limit[name], window_ms, unit))
-                    tried += 1
-                    if window_ms >= 60_000 and limit[name] >= 60:
-                        assert made.yield_permille >= 750, target["id"]
-                    if window_ms == 1_000 and unit is Unit.REQUESTS:
-                        assert made.yield_permille >= 550, target["id"]
-    assert tried >= 65
+@pytest.mark.parametrize("limit", PRESETS, ids=lambda one: f"{one['id']}-{one['amount']}-{one['per_s']}")
+def test_every_published_preset_compiles(limit):
+    unit = Unit(limit["unit"])
+    window_ms = 0 if unit is Unit.CONCURRENT else int(limit["per_s"] * 1_000)
+    made = compile_limit(Published(limit["amount"], window_ms, unit))
+    if window_ms >= 60_000 and limit["amount"] >= 60:
+        assert made.yield_permille >= 750
+    if window_ms == 1_000 and unit is Unit.REQUESTS:
+        assert made.yield_permille >= 550

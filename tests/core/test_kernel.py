@@ -1,11 +1,13 @@
 """Properties of the kernel: bound, all or nothing, honest instants, settle on every path (design 2: P1, P3, P6, P9)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Book, Take, Usage, first_score
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 
 BURST = 20
@@ -329,3 +331,13 @@ def test_a_lease_that_is_taken_twice_is_held_twice_and_ends_whole():
     assert [(cell.pending, cell.leases["x"].amount) for cell in made.cells.values()] == [(8, 8), (2, 2)]
     kernel.release(made, "x", ("a", "s"), 1_000_000)
     assert [cell.pending for cell in made.cells.values()] == [0, 0]
+
+
+@given(st.integers(-EXACT, -1), st.booleans())
+def test_nothing_is_taken_backwards(units, reserved):
+    made = book(a=LEVEL, s=SLOTS)
+    before = state(made)
+    demand = ("a", 0, units) if reserved else ("a", units, 0)
+    with pytest.raises(BadInput, match="backwards"):
+        kernel.take(made, ask(("s", 0, 1), demand), 1_000_000)
+    assert state(made) == before

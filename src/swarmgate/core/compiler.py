@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from swarmgate.core.floors import floors
-from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits
+from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits, check_amount
 
 HEADROOM_PERCENT = 80  # the users' checklist: at most 80 % of the official limit
 COUNTER_FROM_MS = 3_600_000
@@ -70,7 +70,6 @@ class Compiled:
     fresh_ms: int
     yield_permille: int
 
-
     def way(self) -> Limits | None:
         """The places for what is on its way, taken with the budget itself; None where the kind needs none."""
         limits = self.limits
@@ -103,12 +102,15 @@ def fresh_ms(window_ms: int) -> int:
 
 
 def _check(published: Published) -> None:
-    for field in ("amount", "window_ms", "headroom_percent", "answer_ms", "lease_ms"):
-        value = getattr(published, field)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise BadLimit(field, value, "must be an integer")
-        if not 0 <= value < EXACT:
-            raise BadLimit(field, value, "must lie between 0 and 2^53 - 1")
+    for field in ("amount", "window_ms", "headroom_percent", "answer_ms", "lease_ms", "sharing"):
+        check_amount(field, getattr(published, field))
+    for field in ("reserve", "reset_ms"):
+        if getattr(published, field) is not None:
+            check_amount(field, getattr(published, field))
+    for rank, cost in enumerate(published.largest):
+        check_amount(f"largest[{rank}]", cost)
+        if not cost:
+            raise BadLimit(f"largest[{rank}]", cost, "a call costs at least 1 unit")
     if published.amount < 1:
         raise BadLimit("amount", published.amount, "must be at least 1; to stop a target, pause it")
     if not 1 <= published.headroom_percent <= 100:

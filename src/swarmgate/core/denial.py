@@ -52,7 +52,7 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
         now_ms,
         case.kind,
         not_before_ms,
-        case.certain_ms,
+        max(case.certain_ms, not_before_ms),
         due_ms,
         case.chosen,
         case.blockers,

@@ -9,6 +9,7 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 from swarmgate.core.answers import Denied, Granted, Revised
 from swarmgate.core.book import Book, BudgetCell, Lease, Take, Usage
 from swarmgate.core.denial import deny
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import holds_back, leave
 from swarmgate.core.passage import charge, count, end_hold, hold, touch
@@ -58,7 +59,7 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
     """
     Take one alternative whole, the first that fits, or change nothing but the caller's place in line.
 
-    Errors: KeyError names a budget that is not defined.
+    Errors: KeyError names a budget that is not defined, `BadInput` a demand below zero; nothing was taken.
     """
     now_ms = raw_ms + book.offset_ms
     if now_ms > book.now_ms:  # the usual case of `advance`, without the call
@@ -75,6 +76,8 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
                     touch(cell, now_ms)
                 else:  # nothing moves in it
                     cell.at_ms = now_ms
+            if cost | reserve < 0:  # one look at both signs
+                raise BadInput("demands", f"{cost} and {reserve} units of {name}: nothing can be taken backwards")
             if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank]:
                 break
             if cell.order and holds_back(cell, request, (cost, reserve), now_ms) is not None:

@@ -56,10 +56,20 @@ class Limits:
     revision: int = 1
 
     def __post_init__(self) -> None:
-        for field in ("burst", "quota", "window_ms", "hold_ms", "slices", "lease_ms", "anchor_ms", "sharing", "revision"):
-            _check_amount(field, getattr(self, field))
+        for field in (
+            "burst",
+            "quota",
+            "window_ms",
+            "hold_ms",
+            "slices",
+            "lease_ms",
+            "anchor_ms",
+            "sharing",
+            "revision",
+        ):
+            check_amount(field, getattr(self, field))
         for index, floor in enumerate(self.floors):
-            _check_amount(f"floors[{index}]", floor)
+            check_amount(f"floors[{index}]", floor)
             if floor > self.burst:
                 raise BadLimit(f"floors[{index}]", floor, f"a floor cannot exceed the burst of {self.burst}")
         if len(self.floors) != CLASSES:
@@ -112,7 +122,8 @@ class Limits:
         return self.anchor_ms + (index + kept + 1) * self.slice_ms
 
 
-def _check_amount(field: str, value: object) -> None:
+def check_amount(field: str, value: object) -> None:
+    """Raise `BadLimit` unless it is an integer that both Python and Lua can count with."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadLimit(field, value, "must be an integer")
     if not 0 <= value < EXACT:

@@ -13,6 +13,7 @@ from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
 from swarmgate.core.keys import KeyRing
+from swarmgate.core.limits import CLASSES
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.waiting import Room
@@ -50,6 +51,9 @@ _PUBLIC = {
 }
 
 
+_FIRST_SCORES = tuple(map(first_score, range(CLASSES)))
+
+
 class Step(NamedTuple):
     """Which agent's step caused a call (essay B: trajectory); empty = unattributed."""
 
@@ -59,6 +63,9 @@ class Step(NamedTuple):
     step: str = ""
     operation: str = ""
     task_type: str = ""
+
+
+_UNATTRIBUTED = Step()
 
 
 class Route(NamedTuple):
@@ -157,7 +164,7 @@ class Call:
         self.room = room
         self.rank = rank
         self.arrived_ms = arrived_ms
-        self.step = Step()
+        self.step = _UNATTRIBUTED
         self.effect = Effect.READ
         self.keyed = False  # the target honours the idempotency key that the request carries
         self.written = False  # a write of which a byte has left in an attempt that failed
@@ -172,7 +179,7 @@ class Call:
         self.retries = 0
         self.rung_tries = 0
         self.other_key_tried = False
-        self.score = first_score(rank)
+        self.score = _FIRST_SCORES[rank]
         self.standing: tuple[str, ...] = ()
         self.offered: tuple[Route, ...] = ()
         self.route: Route | None = None
