@@ -6,7 +6,7 @@ answers. The first call of a kind reserves min(max_tokens, 1,024); nothing is ev
 """
 
 FIRST_TOKENS = 1_024
-STEPS = 8  # buckets per doubling: a bucket is at most 9 % wide
+STEPS = 8  # buckets per doubling: a bucket is at most an eighth wide
 HALVE_AT = 512
 
 

@@ -1,0 +1,50 @@
+"""What a call will probably need: the P90 seen, within what it allows, in bounded memory, following changes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.core.estimate import FIRST_TOKENS, HALVE_AT, STEPS, OutputEstimate
+
+outputs = st.integers(0, 200_000)
+
+
+def seen(tokens):
+    estimate = OutputEstimate()
+    for one in tokens:
+        estimate.seen(one)
+    return estimate
+
+
+@given(st.lists(outputs, min_size=1, max_size=HALVE_AT - 1))
+def test_it_is_the_90th_percentile_rounded_up_by_at_most_an_eighth(tokens):
+    exact = max(1, sorted(tokens)[-(-len(tokens) * 9 // 10) - 1])
+    assert exact <= seen(tokens).reserve(0) <= exact + exact // STEPS + 1
+
+
+@given(st.lists(outputs, max_size=600), st.integers(1, 300_000))
+def test_nothing_is_reserved_beyond_what_the_caller_allows(tokens, allowed):
+    estimate = seen(tokens)
+    assert 1 <= estimate.reserve(allowed) <= allowed
+    assert estimate.reserve(allowed) == min(allowed, estimate.reserve(0))
+
+
+@given(st.integers(0, 300_000))
+def test_the_first_call_reserves_a_usual_answer(allowed):
+    assert OutputEstimate().reserve(allowed) == (min(allowed, FIRST_TOKENS) or FIRST_TOKENS)
+
+
+@given(st.lists(outputs, max_size=600), outputs)
+def test_it_follows_a_change_within_a_few_hundred_answers(before, after):
+    estimate = seen(before)
+    for _ in range(5 * HALVE_AT):
+        estimate.seen(after)
+    exact = max(1, after)
+    assert exact <= estimate.reserve(0) <= exact + exact // STEPS + 1
+
+
+@given(st.lists(st.integers(-(2**70), 2**70), max_size=700))
+def test_it_stays_small_whatever_it_is_told(tokens):
+    estimate = seen(tokens)
+    assert sum(estimate._counts.values()) == estimate._total < HALVE_AT
+    assert all(count > 0 for count in estimate._counts.values())
+    assert estimate.reserve(0) >= 1

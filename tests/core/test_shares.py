@@ -1,0 +1,58 @@
+"""What one process may do alone: all shares together are at most the budget (design 2: P10)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.shares import share_of
+
+amounts = st.integers(0, 10_000)
+
+
+@st.composite
+def budgets(draw):
+    burst = draw(amounts)
+    return Limits(
+        draw(st.sampled_from(BudgetKind)),
+        burst,
+        draw(amounts),
+        draw(st.integers(24, 100_000)),
+        (0, draw(st.integers(0, burst)), draw(st.integers(0, burst))),
+        hold_ms=draw(amounts),
+        slices=24,
+        lease_ms=draw(amounts),
+        line=draw(st.sampled_from(["", "pool"])),
+        revision=draw(st.integers(1, 9)),
+    )
+
+
+@given(budgets(), st.integers(1, 64), amounts)
+def test_all_shares_together_are_at_most_the_budget(limits, processes, need):
+    share = share_of(limits, processes, need)
+    if share is not None:
+        assert need <= share.burst
+        assert share.burst * processes <= limits.burst < (share.burst + 1) * processes
+        assert share.quota * processes <= limits.quota < (share.quota + 1) * processes
+        assert share.quota or limits.kind is not BudgetKind.LEVEL
+
+
+@given(budgets(), st.integers(1, 64), amounts)
+def test_a_share_is_none_where_it_could_not_hold_the_call_or_would_never_refill(limits, processes, need):
+    dry = limits.kind is BudgetKind.LEVEL and limits.quota < processes
+    assert (share_of(limits, processes, need) is None) == (need > limits.burst // processes or dry)
+
+
+@given(budgets(), st.integers(1, 64))
+def test_a_share_knows_neither_classes_nor_lines_and_is_otherwise_the_same_budget(limits, processes):
+    share = share_of(limits, processes, 0)
+    if share is not None:
+        assert (share.floors, share.line) == ((0, 0, 0), "")
+        assert (share.kind, share.window_ms, share.slices) == (limits.kind, limits.window_ms, limits.slices)
+        assert (share.hold_ms, share.lease_ms) == (limits.hold_ms, limits.lease_ms)
+
+
+@given(budgets())
+def test_a_single_process_has_the_whole(limits):
+    share = share_of(limits, 1, limits.burst)
+    if share is not None:
+        assert (share.burst, share.quota) == (limits.burst, limits.quota)
