@@ -51,9 +51,6 @@ _PUBLIC = {
 }
 
 
-_FIRST_SCORES = tuple(map(first_score, range(CLASSES)))
-
-
 class Step(NamedTuple):
     """Which agent's step caused a call (essay B: trajectory); empty = unattributed."""
 
@@ -66,6 +63,7 @@ class Step(NamedTuple):
 
 
 _UNATTRIBUTED = Step()
+_FIRST_SCORES = tuple(map(first_score, range(CLASSES)))
 
 
 class Route(NamedTuple):
