@@ -8,15 +8,13 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
-from swarmgate.core.book import Book, Demand
-from swarmgate.core.compiler import WAY, Compiled, Unit
+from swarmgate.core.book import Book
 from swarmgate.core.keys import KeyRing, QuotaScope
-from swarmgate.core.limits import BudgetKind
-from swarmgate.core.record import Call, Route, Rung
+from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
+from swarmgate.core.routing import Budget, route
 from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.gate.model_route import PATHS, Ladders
 from swarmgate.gate.service import Gate, Plan
@@ -25,21 +23,6 @@ from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
 from swarmgate.stores.memory.store import MemoryStore
-
-FRESH_MS = 250
-
-
-class Budget(NamedTuple):
-    """One quota of a target or of a key, compiled."""
-
-    name: str
-    unit: Unit
-    compiled: Compiled
-
-    @property
-    def way(self) -> str:
-        """The places for what is on its way to the target (design 4: Compiler, U)."""
-        return self.name + WAY
 
 
 def gate(
@@ -64,8 +47,7 @@ def plan(config: Config) -> Plan:
     routes = config.routes or {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
     budgets = [budget for shop in shops.values() for budget in shop.budgets()]
-    limits = {budget.name: budget.compiled.limits for budget in budgets}
-    limits |= {budget.way: way for budget in budgets if (way := budget.compiled.way()) is not None}
+    limits = dict(pair for budget in budgets for pair in budget.limits())
     return Plan(
         Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
         {name: shop.model_target() for name, shop in shops.items()},
@@ -98,7 +80,7 @@ class _Shop:
     def rung(self, model: str) -> Rung:
         """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
         ring = KeyRing([QuotaScope(key, (key,)) for key in self._own])
-        routes = {key: _route(key, [*self._shared, *own]) for key, own in self._own.items()}
+        routes = {key: route(key, [*self._shared, *own]) for key, own in self._own.items()}
         return Rung(self._name, "" if model == ANY_MODEL else model, routes, ring, self._retries)
 
     def model_target(self) -> ModelTarget:
@@ -107,37 +89,6 @@ class _Shop:
             key: _auth(self._target.auth, secret.get_secret_value()) for key, secret in self._target.keys.items()
         }
         return ModelTarget(Origin(url.scheme, url.host, url.port), _host(url), url.path.encode(), credentials, PATHS)
-
-
-def _route(key: str, budgets: list[Budget]) -> Route:
-    fixed: list[Demand] = []
-    first_byte, whole, metered, ways, weighed = [], [], [], [], []
-    for budget in budgets:
-        name, unit, compiled = budget
-        if compiled.limits.kind is BudgetKind.LEVEL:
-            ways.append(budget.way)
-        if unit is Unit.TOKENS:
-            metered.append(name)
-            weighed += ways[-1:]
-        elif unit is Unit.CONCURRENT:
-            fixed.append((name, 0, 1))
-            whole.append(name)
-        elif compiled.limits.kind is BudgetKind.LEASES:
-            fixed.append((name, 0, 1))
-            first_byte.append(name)
-        else:
-            fixed += [(name, 1, 0), (budget.way, 0, 1)]
-    fresh_ms = min((budget.compiled.fresh_ms for budget in budgets), default=FRESH_MS)
-    return Route(
-        key,
-        tuple(fixed),
-        tuple(metered),
-        tuple(first_byte),
-        tuple(whole),
-        tuple(ways),
-        tuple(weighed),
-        min(fresh_ms, FRESH_MS),
-    )
 
 
 def _auth(kind: str, key: str) -> Header:

@@ -213,7 +213,7 @@ Metric = Literal[
     "extra_wait_beyond_bound_ms",  # worst wait of the class, less that without the lower classes, less cost / rate
     "order_inversions",  # admissions before a better ticket of the same line that would have fitted
     "start_after_earliest_ms",  # most by which a call of the load started after its own earliest instant
-    "wait_behind_other_target_ms",  # longest wait of a ready call whose own target was free
+    "wait_behind_other_target_ms",  # growth of the worst wait for other targets by the calls that wait for this one
     "served_share",  # calls of the load answered, as a share of those it wanted
     "wait_p99_ms",  # queue wait of the class or load
     "wall_s_per_virtual_minute",  # cost of the simulation itself

@@ -150,9 +150,9 @@ class SimGate:
         guard = Guard(link, clock, self._setting.gates)
         guard.fire = self.pump.fire
         guard.modes = {
-            budget.name: OutageMode(policy.settings.store_lost)
+            name: OutageMode(policy.settings.store_lost)
             for policy in self._setting.policies
-            for budget in policy.budgets
+            for name, _ in policy.limits()
         }
         link.bind(guard.heard, self.later)
         self.guard = guard

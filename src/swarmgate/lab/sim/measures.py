@@ -78,7 +78,7 @@ def beyond_faults(world: World, target: told.Target) -> int:
     for index, limit in rate_limits(target):
         if limit.hidden:
             continue
-        burst = next(b.compiled.limits.burst for b in world.policies[target.name].budgets if b.limit == index)
+        burst = world.policies[target.name].compiled(index).limits.burst
         for witness in world.targets[target.name].witnesses:
             held = witness.most_in_window(limit.window_ms, limit.unit)
             worst = max(worst, held - limit.limit - max(0, events - 1) * burst)
@@ -124,7 +124,7 @@ def use_of_compiled(world: World, target: told.Target) -> float:
     for index, limit in enumerate(target.limits):
         unit: Unit = "requests" if isinstance(limit, told.ConcurrencyLimit) else limit.unit
         passed = sum(one.passed(from_ms, until_ms, unit) for one in witnesses)
-        limits = next(b.compiled.limits for b in world.policies[target.name].budgets if b.limit == index)
+        limits = world.policies[target.name].compiled(index).limits
         slots_ms = limits.burst * len(witnesses) * (until_ms - from_ms)
         if limits.kind is BudgetKind.LEASES:
             trips_ms = passed * 2 * (target.one_way_ms + target.jitter_ms // 2)
@@ -168,15 +168,24 @@ def start_after_earliest_ms(world: World, load: str | None) -> int:
     return late
 
 
-def wait_behind_others_ms(world: World) -> int:
-    """The longest wait of a call that its own target's budgets never denied, less connecting."""
+def wait_behind_other_ms(world: World, target: str | None, twin: Twin) -> int:
+    """
+    By how much the worst wait for other targets grew because of the calls that wait for `target`.
+
+    Against the same world without those calls; what the network's jitter adds to connecting is left out.
+    """
+    loads = tuple(load for load in world.scenario.loads if load.target != target)
+    alone = twin(world.scenario.model_copy(update={"loads": loads, "checks": ()}))
     worst = 0
-    for job in jobs(world):
-        target = world.scenario.target(job.wanted.target)
-        if job.first_ms >= 0 and job.first_call not in world.umpire.earliest_ms and not job.deferrals:
-            connect_ms = 2 * (target.one_way_ms + target.jitter_ms)
-            worst = max(worst, job.first_ms - job.wanted.t_ms - connect_ms)
+    for other in tables(world, None):
+        if other.name != target:
+            both = [max(waits(_for(one, other.name)), default=0) for one in (world, alone)]
+            worst = max(worst, both[0] - both[1] - 2 * (other.one_way_ms + other.jitter_ms))
     return worst
+
+
+def _for(world: World, target: str) -> list[Job]:
+    return [job for job in jobs(world) if job.wanted.target == target]
 
 
 def extra_wait_ms(world: World, priority: str, twin: Twin) -> int:

@@ -7,15 +7,14 @@ The gate is told the published limit, or the assumed one where the true limit is
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarmgate.core.book import Demand
-from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
+from swarmgate.core.compiler import Compiled, Published, Unit, compile_limit
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
-from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.core.pool_size import pool_size
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
+from swarmgate.core.routing import Budget, route
 from swarmgate.engine.teacher import Lesson
 from swarmgate.lab import scenario as told
 
@@ -26,14 +25,12 @@ ANY_BURST = 1_000
 ANY_CAP = 1_000
 
 
-class Budget(NamedTuple):
-    """One compiled budget of one quota scope of a target."""
+class ScopeBudget(NamedTuple):
+    """The budget of limit number `limit` in one quota scope of a target."""
 
-    name: str
     scope: int
     limit: int
-    compiled: Compiled
-    hidden: bool
+    budget: Budget
 
 
 class TargetPolicy:
@@ -46,20 +43,14 @@ class TargetPolicy:
         self._largest = largest
         self.hidden = any(limit.hidden for limit in settings.limits)
         self.budgets = [
-            Budget(
-                f"{settings.name}:{scope + 1}:{index}",
-                scope,
-                index,
-                self._compile(index, limit),
-                limit.hidden,
-            )
+            ScopeBudget(scope, index, Budget(f"{settings.name}:{scope + 1}:{index}", *self._compile(index, limit)))
             for scope in range(settings.scopes)
             for index, limit in enumerate(settings.limits)
         ]
 
-    def _compile(self, index: int, limit: told.RateLimit | told.ConcurrencyLimit) -> Compiled:
+    def _compile(self, index: int, limit: told.RateLimit | told.ConcurrencyLimit) -> tuple[Unit, Compiled]:
         unit = Unit.CONCURRENT if isinstance(limit, told.ConcurrencyLimit) else Unit(limit.unit)
-        return compile_limit(
+        return unit, compile_limit(
             Published(
                 limit.assumed or limit.limit,
                 0 if isinstance(limit, told.ConcurrencyLimit) else limit.window_ms,
@@ -76,12 +67,7 @@ class TargetPolicy:
         if self.hidden:
             lesson = self.lesson()
             return ((lesson.rate_budget, lesson.rate_limits()), (lesson.cap_budget, lesson.cap_limits()))
-        found = [(budget.name, budget.compiled.limits) for budget in self.budgets]
-        for budget in self.budgets:
-            way = budget.compiled.way()
-            if way is not None:
-                found.append((budget.name + WAY, way))
-        return found
+        return [pair for one in self.budgets for pair in one.budget.limits()]
 
     def lesson(self) -> Lesson:
         """What is to be learned of a hidden limit; the operator's guess is the beginning, not the truth."""
@@ -112,50 +98,12 @@ class TargetPolicy:
             lesson = self.lesson()
             demands = ((lesson.rate_budget, 1, 0), (lesson.cap_budget, 0, 1))
             return Route(key, demands, whole=(lesson.cap_budget,))
-        fixed: list[Demand] = []
-        metered: list[str] = []
-        first_byte: list[str] = []
-        whole: list[str] = []
-        ways: list[str] = []
-        weighed: list[str] = []
-        fresh_ms = min(budget.compiled.fresh_ms for budget in self.budgets)
-        for budget in self.budgets:
-            if budget.scope != scope:
-                continue
-            limits = budget.compiled.limits
-            if limits.kind is BudgetKind.LEVEL:
-                ways.append(budget.name + WAY)
-            if getattr(self.settings.limits[budget.limit], "unit", "requests") == "tokens":
-                metered.append(budget.name)
-                weighed.append(budget.name + WAY)
-            elif limits.kind is BudgetKind.LEASES:
-                fixed.append((budget.name, 0, 1))
-                (first_byte if limits.hold_ms else whole).append(budget.name)
-            else:
-                fixed += [(budget.name, 1, 0), (budget.name + WAY, 0, 1)]
-        return Route(
-            key,
-            tuple(fixed),
-            tuple(metered),
-            tuple(first_byte),
-            tuple(whole),
-            tuple(ways),
-            tuple(weighed),
-            fresh_ms,
-        )
+        return route(key, [one.budget for one in self.budgets if one.scope == scope])
 
     def metered(self) -> tuple[str, ...]:
         """The budgets that count tokens."""
-        tokens = [getattr(limit, "unit", "requests") == "tokens" for limit in self.settings.limits]
-        return tuple(budget.name for budget in self.budgets if tokens[budget.limit])
+        return tuple(one.budget.name for one in self.budgets if one.budget.unit is Unit.TOKENS)
 
-    def capacity(self, index: int) -> tuple[int, int]:
-        """(units, ms) that all scopes together allow of limit `index` at the compiled rate; slots by their hold alone."""
-        one = next(budget.compiled.limits for budget in self.budgets if budget.limit == index)
-        if one.kind is BudgetKind.LEASES:
-            return one.burst * self.settings.scopes, max(1, one.hold_ms)
-        return one.quota * self.settings.scopes, one.window_ms
-
-    def connections(self, peak_per_minute: int, answer_ms: int) -> int:
-        """The size of the shared pool (design 1: pool)."""
-        return pool_size(peak_per_minute, answer_ms)
+    def compiled(self, index: int) -> Compiled:
+        """Limit number `index` as each quota scope has it."""
+        return next(one.budget.compiled for one in self.budgets if one.limit == index)

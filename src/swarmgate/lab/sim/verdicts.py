@@ -88,7 +88,7 @@ _WORLD: dict[str, Callable[[World, told.Check, Twin], float]] = {
     ),
     "order_inversions": lambda world, _check, _twin: world.umpire.inversions,
     "start_after_earliest_ms": lambda world, check, _twin: measures.start_after_earliest_ms(world, check.load),
-    "wait_behind_other_target_ms": lambda world, _check, _twin: measures.wait_behind_others_ms(world),
+    "wait_behind_other_target_ms": lambda world, check, twin: measures.wait_behind_other_ms(world, check.target, twin),
     "served_share": lambda world, check, _twin: measures.served_share(world, check.load),
     "wait_p99_ms": lambda world, check, _twin: measures.quantile(
         measures.waits(measures.jobs(world, check.load, check.priority)), 0.99

@@ -1,0 +1,63 @@
+"""
+Which budgets one key takes from, and how: the one place where compiled limits become the demands of a route.
+
+A bucket takes at once and keeps a place on the way until the request is delivered; a window's slot is busy until the
+answer begins, a concurrency slot until it ends; tokens take the prompt at once and reserve the output (design 4: Level).
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from swarmgate.core.book import Demand
+from swarmgate.core.compiler import WAY, Compiled, Unit
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.record import Route
+
+
+class Budget(NamedTuple):
+    """One limit of a target or of a key, compiled, under the name of its budget."""
+
+    name: str
+    unit: Unit
+    compiled: Compiled
+
+    def limits(self) -> list[tuple[str, Limits]]:
+        """The budgets that a store must know for it: itself, and its places on the way."""
+        way = self.compiled.way()
+        own = [(self.name, self.compiled.limits)]
+        return own if way is None else [*own, (self.name + WAY, way)]
+
+
+def route(key: str, budgets: Iterable[Budget]) -> Route:
+    """The route of a key through these budgets."""
+    fixed: list[Demand] = []
+    metered: list[str] = []
+    first_byte: list[str] = []
+    whole: list[str] = []
+    ways: list[str] = []
+    weighed: list[str] = []
+    fresh_ms = Route._field_defaults["fresh_ms"]
+    for name, unit, compiled in budgets:
+        fresh_ms = min(fresh_ms, compiled.fresh_ms)
+        is_bucket = compiled.limits.kind is BudgetKind.LEVEL
+        if is_bucket:
+            ways.append(name + WAY)
+        if unit is Unit.TOKENS:
+            metered.append(name)
+            weighed += ways[-1:] if is_bucket else []
+        elif compiled.limits.kind is BudgetKind.LEASES:
+            fixed.append((name, 0, 1))
+            (whole if unit is Unit.CONCURRENT else first_byte).append(name)
+        else:
+            fixed.append((name, 1, 0))
+            fixed += [(name + WAY, 0, 1)] if is_bucket else []
+    return Route(
+        key,
+        tuple(fixed),
+        tuple(metered),
+        tuple(first_byte),
+        tuple(whole),
+        tuple(ways),
+        tuple(weighed),
+        fresh_ms,
+    )
