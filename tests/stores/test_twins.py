@@ -1,18 +1,16 @@
 """P13: the kernel in Lua and the kernel in Python, told the same, answer the same and know the same."""
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
 from valkey_book import ScriptDecider, book_of
 
 from swarmgate.testing.decider import state_of
 from swarmgate.testing.kit import StoreChecks
-from swarmgate.testing.twins import WORLD, Twins
+from swarmgate.testing.twins import WORLD, Twins, run_twins
 
 SHARED = {name: limits.line for name, limits in WORLD.items() if limits.line}
 
 
-def run_twins(client, examples):
+def machine(client):
     class Machine(Twins):
         def __init__(self):
             super().__init__()
@@ -21,28 +19,20 @@ def run_twins(client, examples):
         def state(self):
             return state_of(book_of(client, "twins"))
 
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=30,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    return Machine
 
 
 def test_lua_and_python_decide_and_know_the_same(server):
-    run_twins(server.client, 30)
+    run_twins(machine(server.client), 25)
 
 
 def test_and_so_they_do_in_a_cluster(cluster):
-    run_twins(cluster.client, 10)
+    run_twins(machine(cluster.client), 6)
 
 
 @pytest.mark.seeds
 def test_for_long(server):
-    run_twins(server.client, 3_000)
+    run_twins(machine(server.client), 3_000)
 
 
 class TestScript(StoreChecks):

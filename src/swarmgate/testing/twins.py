@@ -3,14 +3,16 @@ Two stores are told the same and must answer the same and know the same: 0 diffe
 
 A hypothesis state machine draws batches of operations in a small world: buckets with and without floors, one at the
 edge of what doubles hold, two that share a line, slots with holds, counters; a clock that jumps both ways; losses.
-`Twins` is the machine; subclass it with `subject` (a `Decider`), and with `state` if the store's state can be read.
+`Twins` is the machine; subclass it with `subject` (a `Decider`), and with `state` if the store's state can be read;
+`run_twins` runs it.
 """
 
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Take, Usage, first_score
@@ -32,6 +34,7 @@ WORLD = {
     "slots": Limits(BudgetKind.LEASES, burst=3, hold_ms=400, lease_ms=1_500),
     "crowd": Limits(BudgetKind.LEASES, burst=150),
     "counter": Limits(BudgetKind.COUNTER, burst=30, window_ms=2_400, slices=24),
+    "day": Limits(BudgetKind.COUNTER, burst=1_000, window_ms=86_400_000, slices=24),
     "calendar": Limits(BudgetKind.COUNTER, burst=40, window_ms=5_000, anchor_ms=START_MS + 1_234),
 }
 LINES = ("bucket", "floors", "edge", "pool", "slots", "counter", "nobody")
@@ -141,14 +144,32 @@ class Twins(RuleBasedStateMachine):
                 self.now_ms += max(0, denied.due_ms - denied.now_ms)
             self._both(request._replace(lease=lease, score=denied.score, standing=denied.lines))
 
-    @rule(number=st.integers(90, 130), name=st.sampled_from(("crowd", "bucket", "counter")), wait_ms=waits_ms)
-    def crowd(self, number: int, name: str, wait_ms: int) -> None:
-        """More leases than one step may expire end at once."""
-        reserve = 1 if name == "crowd" else 0
+    @rule(name=names, ranks=st.lists(st.integers(0, 2), min_size=2, max_size=12), need=st.integers(1, 3))
+    def line_up(self, name: str, ranks: list[int], need: int) -> None:
+        """A budget is used up, and callers of all classes stand in its line."""
+        limits = WORLD[name]
+        cost = 0 if limits.kind is BudgetKind.LEASES else need
+        filled = ((name, limits.burst - cost if cost else 0, 0 if cost else limits.burst),)
         self._both(
-            Define("crowd", WORLD["crowd"]),
-            Define(name, WORLD[name]),
-            *[self._plain(f"c{one}", (("crowd", 0, 1), (name, 0, 0))[: 2 - reserve], wait_ms) for one in range(number)],
+            Define(name, limits),
+            Take("fill", "fill", 0, 0, (filled,), 700, waits=False),
+            *[
+                Take(f"t{one}", f"l{one}", rank, first_score(rank), (((name, cost, need - cost),),), 300)
+                for one, rank in enumerate(ranks)
+            ],
+        )
+
+    @rule(number=st.integers(90, 130), lease_ms=waits_ms)
+    def crowd(self, number: int, lease_ms: int) -> None:
+        """More leases than one step may expire end at once."""
+        wide = ("crowd", "day", "edge")
+        demands = tuple((name, 0, 1) for name in wide)
+        self._both(
+            *[Define(name, WORLD[name]) for name in wide],
+            *[
+                Take(f"c{one}", f"c{one}", 1, first_score(1), (demands,), lease_ms, waits=False)
+                for one in range(number)
+            ],
         )
 
     @rule()
@@ -164,9 +185,6 @@ class Twins(RuleBasedStateMachine):
         if known is not None:
             assert known == state_of(self.model.book)
 
-    def _plain(self, lease: str, wanted: tuple[tuple[str, int, int], ...], lease_ms: int) -> Take:
-        return Take(lease, lease, 1, first_score(1), (wanted,), lease_ms, waits=False)
-
     def _both(self, *operations: Operation) -> None:
         expected = self.model.decide(operations, self.now_ms)
         told = self.subject.decide(operations, self.now_ms)
@@ -177,6 +195,20 @@ class Twins(RuleBasedStateMachine):
                     self.places[operation.ticket] = (operation, reply)
                 elif isinstance(reply, Granted):
                     self.places.pop(operation.ticket, None)
+
+
+def run_twins(machine: type[Twins], examples: int = 30, *, shrinks: bool = True) -> None:
+    """Draw so many lives of 30 steps; a difference is shrunk to the shortest life that shows it, unless told not to."""
+    phases = tuple(Phase) if shrinks else (Phase.explicit, Phase.generate)
+    calm = settings(
+        max_examples=examples,
+        stateful_step_count=30,
+        deadline=None,
+        phases=phases,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(machine, settings=calm)
 
 
 def _typed(reply: Reply) -> tuple[str, Reply]:

@@ -45,6 +45,7 @@ class MemoryStore:
 
     def leave(self, ticket: str, lines: tuple[str, ...]) -> None:
         """Give up a place in line."""
+        kernel.advance(self.book, self._clock.now_ms())
         for name in lines:
             leave(self.book.line(name), ticket)
 

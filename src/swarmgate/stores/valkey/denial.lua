@@ -162,6 +162,6 @@ local function deny(request, now_ms)
       due_ms, lines = not_before_ms, {}
     end
   end
-  return { 'denied', case.kind, not_before_ms, max(case.certain_ms, not_before_ms), due_ms, case.chosen - 1, case.blockers, score, lines,
-    place, tickets }
+  return { 'denied', case.kind, not_before_ms, max(case.certain_ms, not_before_ms), due_ms, case.chosen - 1,
+    case.blockers, score, lines, place, tickets }
 end

@@ -12,6 +12,7 @@ import msgspec
 
 from swarmgate.core.book import Take
 from swarmgate.core.commands import Release, Renew, Settle
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import CLASSES, EXACT, Limits
 from swarmgate.core.operations import Define, Operation, Revise, Withdraw
 
@@ -25,14 +26,11 @@ _pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 
 
-class BadOperation(ValueError):
+class BadOperation(BadInput):
     """An operation that cannot cross the wire; names the field and the rule."""
 
     def __init__(self, field: str, value: object, reason: str) -> None:
-        super().__init__(f"{field} = {value!r}: {reason}")
-        self.field = field
-        self.value = value
-        self.reason = reason
+        super().__init__(field, f"{value!r:.80} {reason}")
 
 
 def meta_key(deployment: str) -> str:
