@@ -105,6 +105,20 @@ def test_an_agent_with_too_many_tickets_is_sent_away_from_every_line():
     assert [one.id for _, _, one in world.room._lines["b"]] == standing(world, "b") == ["stands in b"]
 
 
+def test_a_store_that_is_lost_while_the_agent_fills_its_places_is_waited_for():
+    world = World({"a": SLOT, "b": SLOT}, delays=chain([1, 1, 1, 150], repeat(1)), agent_tickets=1)
+    for name in ("a", "b"):
+        world.call(f"holds {name}", HELD, rungs=(rung("t", slot_only("k", name)),))
+    world.run(20)
+    two_keys = (rung("t", slot_only("k1", "a"), slot_only("k2", "b")),)
+    call = world.call("x", Life(wire_ms=0), agent="a", rungs=two_keys)
+    world.run(5)
+    for name in ("a", "b"):
+        world.call(f"fills {name}", agent="a", rungs=(rung("t", slot_only("k", name)),))
+    world.run(150)
+    assert (call.state, call.reason) == (State.WAITING, Reason.GATE_STORE_LOST)
+
+
 def test_a_deferral_says_whether_keys_or_the_store_are_missing():
     world = World(delays=repeat(150))
     lost = world.call("lost", wait_until_ms=1_000_000)

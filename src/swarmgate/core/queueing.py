@@ -122,6 +122,12 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
         return ask(call, event, now_ms)
     if event.kind is BlockKind.NEVER:
         return _never(call, event, now_ms)
+    if not call.crowded and call.room.crowded(call, event.lines):
+        call.crowded = True
+        call.room.leave(call)  # while its score is still that of its places
+        call.denied, call.standing = event, event.lines
+        call.score = first_score(call.rank)  # no place is kept for what there is no room for
+        return ask(call, event, now_ms)
     return _wait(call, event, _WHY[event.kind], now_ms)
 
 
@@ -208,12 +214,6 @@ def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
     call.reason = reason
     if call.crowded:
         return (PARK, *_send_back(call, denied))
-    if call.room.crowded(call, denied.lines):
-        call.crowded = True
-        call.room.leave(call)  # while its score is still that of its places
-        call.standing = denied.lines
-        call.score = first_score(call.rank)  # no place is kept for what there is no room for
-        return ask(call, None, now_ms)
     call.score = denied.score
     call.standing = denied.lines
     if now_ms >= call.wait_until_ms:
