@@ -191,4 +191,4 @@ class SimGate:
     def stop_until(self, resumes_ms: int) -> None:
         """SIGSTOP until `resumes_ms`."""
         self._setting.weather.meet("gate_pause")
-        self._resumes_ms = resumes_ms
+        self._resumes_ms = max(self._resumes_ms, resumes_ms)
