@@ -49,7 +49,7 @@ class OperatorResolver:
         found: Endpoint | Fault = Fault.RESOLVE_FAILED
         try:
             infos = await self._loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-        except OSError:
+        except (OSError, UnicodeError):  # the latter for names that cannot be encoded, such as `a..b`
             infos = []
         addresses = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
         if addresses:
