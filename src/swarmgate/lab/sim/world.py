@@ -181,7 +181,10 @@ class World:
             book = gate.memory.book if gate.memory is not None else book
         if book is not None:
             for name, cell in book.cells.items():
-                touch(cell, max(cell.at_ms, kernel.advance(book, self._store_ms())))
+                now_ms = kernel.advance(book, self._store_ms())
+                touch(cell, now_ms)
+                while cell.due_ms <= now_ms:  # a touch ends a hundred leases at most
+                    touch(cell, now_ms)
                 if cell.pending:
                     found.append(f"P9: {cell.pending} units stay reserved in {name}")
         return found
