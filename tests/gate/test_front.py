@@ -1,0 +1,131 @@
+"""What is answered without a call: paths, methods, sizes, names, words, and a gate that stops."""
+
+import json
+
+import pytest
+from stage import UNARY, warm, whole
+from wires import Bench
+
+TEXT = """
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = { only = "env:KEY" }
+[routes]
+fast = "up/real-name"
+"""
+
+
+def request(path="/v1/chat/completions", body=b'{"model":"fast"}', method="POST", *lines):
+    head = [f"{method} {path} HTTP/1.1", "host: g", f"content-length: {len(body)}", *lines, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def answered(raw, bench=None):
+    """Status and error of what the gate says to one request."""
+    bench = bench or Bench(TEXT)
+    bench.client.data_received(raw)
+    head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+    bench.wire.written.clear()
+    assert not bench.gate.pump.open
+    assert not bench.dialler.dials
+    assert b"x-should-retry: false" in head
+    return int(head.split()[1]), json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code", "words"),
+    [
+        (request("/nowhere"), 404, "unknown_path", "/v1/chat/completions"),
+        (request("/v1/chat/completions/x"), 404, "unknown_path", "served"),
+        (request("/v1/files", b"", "GET"), 404, "unknown_path", "GET /v1/files"),
+        (request("/v1/chat/completions", b"", "GET"), 405, "method_not_allowed", "POST"),
+        (request(body=b"[]"), 400, "caller_bad_request", "one JSON object"),
+        (request(body=b'{"model":"fast","model":"slow"}'), 400, "caller_bad_request", "twice"),
+        (request(body=b'{"model":"fest"}'), 404, "caller_unknown_model", "fast"),
+        (request("/as/agent=a"), 400, "caller_bad_request", "path to call"),
+        (request("/as/prority=P0/v1/chat/completions"), 400, "caller_bad_request", "nearest is x-swarmgate-priority"),
+        (
+            request("/v1/embeddings", b'{"model":"fast"}', "POST", "x-swarmgate-wait: 5"),
+            400,
+            "caller_bad_request",
+            "unit",
+        ),
+        (request("/v1/responses", b"{}", "POST", "x-swarmgate-effect: maybe"), 400, "caller_bad_request", "model"),
+    ],
+)
+def test_refusals(raw, status, code, words):
+    said, error = answered(raw)
+    assert (said, error["code"]) == (status, code)
+    assert words in error["message"]
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_read():
+    bench = Bench(TEXT)
+    bench.gate.models.most_body_bytes = 100
+    assert answered(request(body=b" " * 101), bench)[0] == 413
+    bench = Bench(TEXT)
+    bench.gate.models.most_body_bytes = 100
+    chunked = b"POST /v1/completions HTTP/1.1\r\nhost: g\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert answered(chunked + b"65\r\n" + b" " * 101 + b"\r\n", bench)[0] == 413
+
+
+def test_a_gate_that_stops_takes_no_new_calls():
+    bench = Bench(TEXT)
+    bench.gate.models.is_stopping = True
+    assert answered(request(), bench)[1]["code"] == "gate_stopping"
+
+
+def test_a_path_with_identity_serves_like_the_path_itself():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request("/as/agent=a17,goal=g3,priority=P0/v1/chat/completions?api-version=1"))
+    call = next(iter(bench.gate.pump.open))
+    assert (call.step.agent, call.step.goal, call.rank) == ("a17", "g3", 0)
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    head, _, body = wire.written[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
+    assert json.loads(body) == {"model": "real-name"}
+    end.data_received(whole(UNARY))
+    assert bench.ends == ["answered"]
+    assert b"x-swarmgate-model: real-name" in bench.wire.written[0]
+
+
+def test_what_belongs_to_the_gate_stays_here():
+    bench = Bench(TEXT)
+    bench.client.data_received(
+        request(
+            "/v1/messages",
+            b'{"model":"fast"}',
+            "POST",
+            "Authorization: Bearer sgk_agent",
+            "X-Api-Key: sgk_agent",
+            "Cookie: c",
+            "traceparent: 00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+            "x-swarmgate-agent: a1",
+            "OpenAI-Organization: theirs",
+            "anthropic-version: 2023-06-01",
+            "Connection: keep-alive, x-hop",
+            "x-hop: 1",
+            "Accept-Encoding: gzip",
+        )
+    )
+    bench.dialler.succeed()
+    sent = bench.dialler.opened[0][1].written[0].partition(b"\r\n\r\n")[0]
+    names = [line.partition(b":")[0] for line in sent.split(b"\r\n")[1:]]
+    assert names == [b"host", b"authorization", b"accept-encoding", b"anthropic-version", b"content-length"]
+    assert b"authorization: Bearer sk-1\r\n" in sent
+    assert b"accept-encoding: identity\r\n" in sent
+
+
+def test_pipelined_requests_are_answered_in_order():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request() + request(body=b"[]") + request())
+    bench.dialler.succeed()
+    end, _ = bench.dialler.opened[0]
+    end.data_received(whole(UNARY))
+    statuses = [raw.split()[1] for raw in bench.wire.written]
+    assert statuses == [b"200", b"400"]
+    end.data_received(whole(UNARY))
+    assert bench.ends == ["answered", "answered"]
