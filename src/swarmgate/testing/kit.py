@@ -225,6 +225,21 @@ class StoreChecks:
             desk.tell(ask(f"s{now_ms}", ("a", small, 0)), min(now_ms, denied.not_before_ms - 1))
         assert self._wait(desk, waiting, waiting["large"], denied.not_before_ms) is None
 
+    def test_a_ticket_that_does_not_come_lets_the_next_pass_and_keeps_its_place(self) -> None:
+        """P5: 250 ms after it was due nobody waits for it; when it comes it is the first again."""
+        desk = Desk(self.make(), a=BUCKET)
+        desk.tell(ask("fill", ("a", BURST, 0)), LATER_MS)
+        waiting: dict[str, Take] = {}
+        first = self._wait(desk, waiting, ask("first", ("a", 5, 0), waits=True), LATER_MS)
+        assert first is not None
+        assert not desk.grants(ask("next", ("a", 5, 0)), first.due_ms + 250)
+        assert desk.grants(ask("next", ("a", 5, 0)), first.due_ms + 251)
+        again = self._wait(desk, waiting, waiting["first"], first.due_ms + 252)
+        assert again is not None
+        assert (again.score, again.position) == (first.score, 0)
+        assert not desk.grants(ask("third", ("a", 5, 0)), again.not_before_ms)
+        assert self._wait(desk, waiting, waiting["first"], again.not_before_ms) is None
+
     @checked
     @given(plans)
     def test_disjoint_budgets_never_wait_for_each_other(self, plan: list[tuple[int, ...]]) -> None:

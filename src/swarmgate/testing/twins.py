@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from swarmgate.core.answers import Denied, Granted
-from swarmgate.core.book import Take, Usage, first_score
+from swarmgate.core.book import Demand, Take, Usage, first_score
 from swarmgate.core.commands import Release, Renew, Settle
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.operations import Define, Operation, Reply, Revise, Withdraw
@@ -42,7 +42,7 @@ LINES = ("bucket", "floors", "edge", "pool", "slots", "counter", "nobody")
 names = st.sampled_from(sorted(WORLD))
 amounts = st.one_of(st.integers(0, 6), st.sampled_from((EDGE // 2, EDGE, EDGE + 1, EXACT - 1)))
 waits_ms = st.one_of(st.integers(0, 60), st.integers(0, 3_000), st.sampled_from((0, 100, 250, 400, 1_000, 5_000)))
-steps_ms = st.one_of(waits_ms, waits_ms, st.sampled_from((-5, -999, -1_001, -3_600_000, 3_600_000)))
+steps_ms = st.one_of(waits_ms, waits_ms, st.sampled_from((-5, -999, -1_000, -1_001, -3_600_000, 3_600_000)))
 tickets = st.sampled_from([f"t{number}" for number in range(12)])
 leases = st.sampled_from([f"l{number}" for number in range(12)])
 
@@ -103,6 +103,16 @@ takes = st.builds(
 )
 
 
+lives = st.lists(
+    st.tuples(
+        st.sampled_from(("part", "last", "renew", "release", "again")),
+        st.integers(0, 4),
+        st.sampled_from((0, 0, 90, 400)),
+    ),
+    max_size=6,
+)
+
+
 class Twins(RuleBasedStateMachine):
     """Tells a store and the reference the same; subclasses make `subject` in their constructor."""
 
@@ -128,49 +138,94 @@ class Twins(RuleBasedStateMachine):
     @rule(step_ms=steps_ms)
     def clock(self, step_ms: int) -> None:
         """The store's clock moves, sometimes back."""
+        self._both(Withdraw("nobody", ("nobody",)))
         self.now_ms += step_ms
+        self._both(Withdraw("nobody", ("nobody",)))
 
     @rule(operations=st.lists(st.one_of(takes, takes, others), min_size=1, max_size=6))
     def tell(self, operations: list[Operation]) -> None:
         """A batch at one instant."""
         self._both(*operations)
 
-    @rule(ticket=tickets, early=st.booleans(), lease=leases)
-    def ask_again(self, ticket: str, early: bool, lease: str) -> None:
-        """A ticket comes back with its place, when it is due or before."""
+    @rule(
+        ticket=tickets,
+        when_ms=st.sampled_from((None, 0, 1, 250, 251)),
+        lost=st.booleans(),
+        others=st.lists(takes, max_size=2),
+    )
+    def ask_again(self, ticket: str, when_ms: int | None, lost: bool, others: list[Take]) -> None:
+        """A ticket comes back before, at or after its due time, behind others, and perhaps without its place."""
         if ticket in self.places:
             request, denied = self.places[ticket]
-            if not early and denied.due_ms < EXACT:
-                self.now_ms += max(0, denied.due_ms - denied.now_ms)
-            self._both(request._replace(lease=lease, score=denied.score, standing=denied.lines))
+            if when_ms is not None and denied.due_ms < EXACT:
+                self.now_ms += max(0, denied.due_ms - denied.now_ms) + when_ms
+            if not lost:
+                request = request._replace(score=denied.score, standing=denied.lines)
+            self._both(*others, request)
 
     @rule(name=names, ranks=st.lists(st.integers(0, 2), min_size=2, max_size=12), need=st.integers(1, 3))
     def line_up(self, name: str, ranks: list[int], need: int) -> None:
         """A budget is used up, and callers of all classes stand in its line."""
         limits = WORLD[name]
         cost = 0 if limits.kind is BudgetKind.LEASES else need
-        filled = ((name, limits.burst - cost if cost else 0, 0 if cost else limits.burst),)
+        filled = (name, limits.burst - cost, 0) if cost else (name, 0, limits.burst)
         self._both(
             Define(name, limits),
-            Take("fill", "fill", 0, 0, (filled,), 700, waits=False),
-            *[
-                Take(f"t{one}", f"l{one}", rank, first_score(rank), (((name, cost, need - cost),),), 300)
-                for one, rank in enumerate(ranks)
-            ],
+            _take("fill", filled, rank=0, lease_ms=700, waits=False),
+            *[_take(f"t{one}", (name, cost, need - cost), rank=rank) for one, rank in enumerate(ranks)],
         )
+
+    @rule(name=st.one_of(names, st.just("slots")), reserve=st.integers(1, 3), life=lives)
+    def stream(self, name: str, reserve: int, life: list[tuple[str, int, int]]) -> None:
+        """One lease, told of again and again: in one batch while no time passes, later in the next."""
+        batch: list[Operation] = [Define(name, WORLD[name]), _take("l0", (name, 0, reserve), waits=False)]
+        for what, units, wait_ms in life:
+            if wait_ms:
+                self._both(*batch)
+                batch.clear()
+                self.now_ms += wait_ms
+            batch.append(_word(what, name, reserve, units))
+        self._both(*batch)
+
+    @rule(count=st.sampled_from((0, 1, 4, 31, 32, 40)), late_ms=st.integers(-1, 1), need=st.integers(1, 9))
+    def neighbours(self, count: int, late_ms: int, need: int) -> None:
+        """Tickets stand in a shared line for one key, one for the other; somebody worse asks when the first is due."""
+        self._both(
+            Define("key1", WORLD["key1"]),
+            Define("key2", WORLD["key2"]),
+            _take("fill", ("key1", 6, 0), rank=0, waits=False),
+            *[_take(f"n{one}", ("key1", 1, 0), rank=0) for one in range(count)],
+            _take("fill", ("key2", 8, 0), rank=0, waits=False),
+            _take("whole", ("key2", 9, 0), rank=0),
+        )
+        if "n0" in self.places:
+            _, denied = self.places["n0"]
+            self.now_ms += max(0, denied.not_before_ms - denied.now_ms + late_ms)
+        self._both(_take("worse", ("key2", need, 0)), _take("worse", ("key2", 1, 0)))
+
+    @rule(
+        name=st.sampled_from(("counter", "calendar", "day")),
+        gaps_ms=st.lists(st.integers(0, 700), min_size=2, max_size=9),
+    )
+    def drip(self, name: str, gaps_ms: list[int]) -> None:
+        """A counter fills slice by slice, until somebody asks for more than is left."""
+        self._both(Define(name, WORLD[name]))
+        for gap_ms in gaps_ms:
+            self.now_ms += gap_ms
+            self._both(_take("drop", (name, 4, 0), waits=False))
+        self._both(_take("flood", (name, WORLD[name].burst - 7, 0)))
 
     @rule(number=st.integers(90, 130), lease_ms=waits_ms)
     def crowd(self, number: int, lease_ms: int) -> None:
-        """More leases than one step may expire end at once."""
+        """More leases than one step may expire end at once, and somebody needs them all."""
         wide = ("crowd", "day", "edge")
         demands = tuple((name, 0, 1) for name in wide)
         self._both(
             *[Define(name, WORLD[name]) for name in wide],
-            *[
-                Take(f"c{one}", f"c{one}", 1, first_score(1), (demands,), lease_ms, waits=False)
-                for one in range(number)
-            ],
+            *[_take(f"c{one}", *demands, lease_ms=lease_ms, waits=False) for one in range(number)],
         )
+        self.now_ms += lease_ms
+        self._both(_take("all", ("crowd", 0, 150), ("day", 900, 0)))
 
     @rule()
     def lose(self) -> None:
@@ -209,6 +264,23 @@ def run_twins(machine: type[Twins], examples: int = 30, *, shrinks: bool = True)
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(machine, settings=calm)
+
+
+def _word(what: str, name: str, reserve: int, units: int) -> Operation:
+    """What is told of lease l0."""
+    match what:
+        case "renew":
+            return Renew("l0", (name,), 100 * units)
+        case "release":
+            return Release("l0", (name,))
+        case "again":
+            return _take("l0", (name, 0, reserve), waits=False)
+        case _:
+            return Settle("l0", (Usage(name, reserve, units),), last=what == "last")
+
+
+def _take(lease: str, *demands: Demand, rank: int = 1, lease_ms: int = 300, waits: bool = True) -> Take:
+    return Take(lease, lease, rank, first_score(rank), (demands,), lease_ms, waits=waits)
 
 
 def _typed(reply: Reply) -> tuple[str, Reply]:
