@@ -1,0 +1,141 @@
+"""`swarmgate up` as people run it: what it prints, whom it serves, how it stops, how it fails."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+COMMAND = str(Path(sys.executable).parent / "swarmgate")
+KEY = "sk-canary-81c4"
+ANSWER = {"choices": [{"message": {"content": "four"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+
+
+class Provider:
+    """Answers every request on a socket, the last one only when it is told to."""
+
+    def __init__(self):
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.asked = threading.Event()
+        self.go_on = threading.Event()
+        self.keys = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                link, _ = self._socket.accept()
+                threading.Thread(target=self._answer, args=(link,), daemon=True).start()
+
+    def _answer(self, link):
+        with link:
+            while raw := link.recv(65_536):
+                head, _, body = raw.partition(b"\r\n\r\n")
+                self.keys += [line for line in head.split(b"\r\n") if line.startswith(b"authorization")]
+                if json.loads(body).get("wait"):
+                    self.asked.set()
+                    self.go_on.wait(20)
+                said = json.dumps(ANSWER).encode()
+                link.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+                link.sendall(b"content-length: %d\r\n\r\n%b" % (len(said), said))
+
+    def close(self):
+        self._socket.close()
+
+
+@pytest.fixture
+def provider():
+    with contextlib.closing(Provider()) as provider:
+        yield provider
+
+
+@contextlib.contextmanager
+def running(tmp_path, provider):
+    """The command with a key from the environment; gives the process and the URL that it printed."""
+    environment = os.environ | {
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{provider.port}/v1",
+        "XDG_STATE_HOME": str(tmp_path),
+    }
+    process = subprocess.Popen(
+        [COMMAND, "up", "--port", "0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("export OPENAI_BASE_URL=http://127.0.0.1:")
+        yield process, line.partition("=")[2].strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ask(url, **said):
+    body = json.dumps({"model": "m", "messages": []} | said).encode()
+    with urlopen(Request(f"{url}/chat/completions", body), timeout=20) as answer:
+        return json.load(answer)
+
+
+def test_it_serves_drains_and_never_shows_the_key(tmp_path, provider):
+    with running(tmp_path, provider) as (process, url):
+        assert ask(url) == ANSWER
+        late = []
+        thread = threading.Thread(target=lambda: late.append(ask(url, wait=True)))
+        thread.start()
+        assert provider.asked.wait(20)
+        process.send_signal(signal.SIGTERM)
+        assert any("stopping" in line for line in iter(process.stderr.readline, ""))
+        provider.go_on.set()
+        thread.join(20)
+        assert late == [ANSWER]
+        out, error = process.communicate(timeout=20)
+        assert process.returncode == 0
+    assert provider.keys == [f"authorization: Bearer {KEY}".encode()] * 2
+    kept = "".join(file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+    assert KEY not in out + error + kept
+
+
+def run(*arguments, **environment):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    return subprocess.run(
+        [COMMAND, *arguments], env=kept | environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_without_a_key_it_says_which_one():
+    done = run("up")
+    assert done.returncode == 2
+    assert "OPENAI_API_KEY" in done.stderr
+
+
+def test_it_does_not_call_itself():
+    done = run("up", OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:8787/v1")
+    assert done.returncode == 2
+    assert "this gate itself" in done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path, provider):
+    done = run("up", "--port", str(provider.port), OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 3
+    assert str(provider.port) in done.stderr
+
+
+def test_a_file_that_is_wrong_or_not_there(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text("lisen = 1\n")
+    done = run("up", "--config", str(file))
+    assert done.returncode == 2
+    assert f"{file}:1: lisen: is unknown; nearest is 'listen'" in done.stderr
+    assert run("up", "--config", str(tmp_path / "none.toml")).returncode == 2
+
+
+def test_help_ends_with_an_example():
+    assert "Example: OPENAI_API_KEY=... swarmgate up" in run("up", "--help").stdout
+    assert run("up", "--port", "many").returncode == 2
