@@ -137,7 +137,8 @@ def start_gate(upstream: int) -> Server:
     keys = ", ".join(f'key-{number} = "env:BENCH_KEY"' for number in range(1, 21))
     file = BUILD / "gate.toml"
     file.write_text(GATE.format(port=port, upstream=upstream, keys=keys))
-    command = [str(Path(sys.executable).parent / "swarmgate"), "up", "--config", str(file)]
+    state = BUILD / "state"
+    command = [str(Path(sys.executable).parent / "swarmgate"), "up", "--config", str(file), "--state", str(state)]
     return Server("gate", port, 0, command, env=os.environ | {"BENCH_KEY": "sk-bench"})
 
 
