@@ -1,5 +1,6 @@
 """How an answer reaches its caller: held until content, then straight through, at the pace of the slower side."""
 
+import gzip
 import json
 
 import pytest
@@ -119,3 +120,26 @@ def test_a_client_of_http_1_0_gets_the_stream_until_close():
     assert b"transfer-encoding" not in said
     assert said.endswith(token("a") + DONE)
     assert bench.wire.closing
+
+
+def test_a_stream_that_came_compressed_goes_through_and_is_charged_as_estimated():
+    bench, end, _ = started(stream=True)
+    zipped = gzip.compress(token("a") + DONE)
+    head = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n")
+    end.data_received(head + framed(zipped[:10]))
+    assert bench.wire.written[-1] == framed(zipped[:10])
+    end.data_received(framed(zipped[10:]) + LAST)
+    assert bench.ends == ["answered"]
+    note = next(entry.noted for entry in bench.gate.pump.journal.entries if hasattr(entry.noted, "used"))
+    assert note.used == -1
+
+
+@pytest.mark.parametrize("separator", [":", ": "])
+def test_usage_is_found_in_a_read_of_its_own(separator):
+    bench, end, _ = started(stream=True)
+    usage = json.dumps({"choices": [], "usage": UNARY["usage"]}, separators=(",", separator)).encode()
+    for payload in (token("a"), token("b"), b"data: " + usage + b"\n\n", DONE):
+        end.data_received((b"" if end.first_byte_seen else STREAM_HEAD) + framed(payload))
+    end.data_received(LAST)
+    note = next(entry.noted for entry in bench.gate.pump.journal.entries if hasattr(entry.noted, "used"))
+    assert note.used == 3 + 9 - 1

@@ -35,6 +35,7 @@ class _Shape(msgspec.Struct):
     choices: Raw = Raw(b"")
     message: Raw = Raw(b"")
     response: Raw = Raw(b"")
+    x_groq: Raw = Raw(b"")
 
 
 class Failure(NamedTuple):
@@ -153,7 +154,7 @@ class StreamTap:
             self.begun = self.begun or bool(data)
             return
         kind = _as_text(shape.type)
-        for holder in (shape, _shape(shape.message), _shape(shape.response)):
+        for holder in (shape, *map(_shape, (shape.message, shape.response, shape.x_groq))):
             if holder is not None:
                 self.usage = _read_usage(holder.usage, self.usage)
         self.failure = read_failure(shape.error) or self.failure
@@ -171,6 +172,16 @@ def read_failure(error: Raw) -> Failure | None:
     return Failure(
         *[str(value)[:1_000] if (value := said.get(key)) is not None else "" for key in ("type", "code", "message")]
     )
+
+
+class SealedTap(StreamTap):
+    """A stream that cannot be read, since the target compressed it although it was asked not to: all of it is content."""
+
+    __slots__ = ()
+
+    def feed(self, payload: bytes) -> None:
+        """Nothing can be seen in it."""
+        self.begun = self.finished = bool(payload) or self.begun
 
 
 def read_error_body(body: bytes) -> Failure:

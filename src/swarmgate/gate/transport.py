@@ -6,6 +6,7 @@ Ended or Lost once. Chunks never go through the pump. What came before the first
 still choose another way; afterwards each payload goes straight to the client.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
@@ -13,7 +14,17 @@ from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.gate.delivery import Deliveries
-from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Failure, StreamTap, Usage, read_answer, read_error_body, read_tail
+from swarmgate.gate.taps import (
+    NO_USAGE,
+    UNKNOWN,
+    Failure,
+    SealedTap,
+    StreamTap,
+    Usage,
+    read_answer,
+    read_error_body,
+    read_tail,
+)
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
@@ -28,6 +39,8 @@ TAIL_BYTES = 4 * 1024
 OK = classify(Signal(status=200))
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
+_PLAIN = b"identity"
+_may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
 
 _LOST = {
     Fault.CLOSED_EARLY: LostKind.RESET,
@@ -113,7 +126,8 @@ class Attempt:
         """How to listen follows from the head."""
         self.head = head
         if head.status < 400 and head.fields.get(b"content-type", b"").startswith(b"text/event-stream"):
-            self.stream = StreamTap()
+            is_plain = head.fields.get(b"content-encoding", _PLAIN) == _PLAIN
+            self.stream = StreamTap() if is_plain else SealedTap()
 
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
@@ -129,7 +143,7 @@ class Attempt:
         stream = self.stream
         if stream is None:
             self._tail = (self._tail + payload)[-TAIL_BYTES:]
-        elif stream.carry or payload[-2:] != _BLANK_LINE or b'"usage":{' in payload or b'"error"' in payload:
+        elif stream.carry or payload[-2:] != _BLANK_LINE or _may_count(payload):
             stream.feed(payload)
             self._last = b""
         else:
