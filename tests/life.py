@@ -127,6 +127,18 @@ class Wire:
             call.wire.state = "aborted"
 
 
+class NearStore(MemoryStore):
+    """The store of this process; `taken` is what it was asked."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.taken = []
+
+    def take(self, call, request):
+        self.taken.append(request)
+        super().take(call, request)
+
+
 class FarStore:
     """
     ports.BudgetStore over a network: what it is told happens in order 1 ms later, what it answers comes `delays` later.
@@ -136,11 +148,13 @@ class FarStore:
 
     def __init__(self, time, fire, book, delays: Iterator[int], lost):
         self.time, self.fire, self.book, self.delays, self.lost = time, fire, book, delays, lost
+        self.taken = []
 
     def _run(self, act, *arguments):
         self.time.at(self.time.now_ms() + 1, act, *arguments)
 
     def take(self, call, request):
+        self.taken.append(request)
         self._run(self._take, call, request, next(self.delays))
 
     def _take(self, call, request, delay_ms):
@@ -201,7 +215,7 @@ class World:
         self.pump.after = lambda call: None
         self.wire = Wire(self)
         fire = self.pump.fire
-        near = MemoryStore(self.time, fire, self.book)
+        near = NearStore(self.time, fire, self.book)
         self.store = near if delays is None else FarStore(self.time, fire, self.book, delays, self.lost)
         self.pump.attach(self.store, self.wire, self, self)
         self.time.at(now_ms + SWEEP_MS, self._sweep)

@@ -23,6 +23,7 @@ from swarmgate.core.record import State
 
 SLOT = Limits(BudgetKind.LEASES, burst=1)
 HELD = Life(sends=((),))
+FREE = route(fixed=(), metered=(), whole=())
 
 
 def held_for(ms):
@@ -198,6 +199,34 @@ def test_keys_that_are_out_for_long_are_not_waited_for_where_another_rung_stands
         assert (call.end, call.rung) == (End.ANSWERED, used)
 
 
+def test_who_waits_for_a_key_is_woken_when_one_comes_back():
+    world = World()
+    one, other = rung("one", FREE), rung("other", FREE)
+    for ring in (one.ring, other.ring):
+        ring.observe("k1", REFUSES.outcome._replace(eject_ms=60_000), 1_000_000, 1_000_001)
+    call = world.call("x", rungs=(one,), wait_until_ms=1_080_000)
+    elsewhere = world.call("elsewhere", rungs=(other,), wait_until_ms=1_080_000)
+    world.run(70_000)
+    assert (call.end, elsewhere.end) == (End.ANSWERED, End.ANSWERED)
+    assert not world.room.keyless
+
+
+def test_a_good_probe_wakes_those_who_wait_for_its_key_and_nobody_else():
+    world = World()
+    one, other = rung("one", FREE), rung("other", FREE)
+    for ring in (one.ring, other.ring):
+        ring.observe("k1", REFUSES.outcome._replace(eject_ms=1_000), 1_000_000, 1_000_001)
+    world.time.run(1_001_100)
+    probe = world.call("probe", held_for(500), rungs=(one,))
+    world.call("lost probe", HELD, rungs=(other,))
+    waits = [world.call(f"x{ring.target}", rungs=(ring,)) for ring in (one, other)]
+    world.run(400)
+    assert [call.reason for call in waits] == [Reason.POLICY_KEYS_OUT] * 2
+    world.run(250)
+    assert probe.end is End.ANSWERED
+    assert [asks_of(world, call) for call in waits] == [2, 1]
+
+
 def test_dead_keys_of_the_last_rung_fail_the_call():
     world = World()
     last = rung()
@@ -266,12 +295,10 @@ def test_nothing_leaves_after_the_deadline():
 
 def test_every_take_of_a_call_has_its_own_lease():
     world = World(delays=chain([150, 150, 60, 60], repeat(1)))
-    seen = []
-    take = world.store.take
-    world.store.take = lambda call, request: (seen.append(request.lease), take(call, request))
     world.call("x", Life(sends=(((5, FAILS),), ((5, STALE),))), rungs=(rung("t", route(fresh_ms=20)),))
     world.run()
-    assert len(seen) == len(set(seen)) > 4
+    leases = [request.lease for request in world.store.taken]
+    assert len(leases) == len(set(leases)) > 4
 
 
 def test_a_call_that_was_due_and_late_ends_once():
@@ -297,3 +324,48 @@ def test_a_denial_in_line_keeps_the_place_that_the_store_gave():
     assert asks_of(world, call) > 1
     assert call.score == score
     assert call.standing == ("slot",)
+
+
+def test_only_who_will_wait_asks_for_a_place_and_only_it_is_first_asked_for_one_key():
+    world = World({"a": SLOT, "b": SLOT})
+    two_keys = (rung("t", slot_only("k1", "a"), slot_only("k2", "b")),)
+    for name in ("a", "b"):
+        world.call(f"holds {name}", HELD, rungs=(rung("t", slot_only("k", name)),))
+    world.run(20)
+    world.call("waits", Life(wire_ms=0), rungs=two_keys, wait_until_ms=world.time.now_ms() + 1)
+    world.call("does not", Life(wire_ms=0), rungs=two_keys, wait_until_ms=world.time.now_ms())
+    seen = world.store.taken[2:]
+    assert [(one.ticket, one.waits, len(one.alternatives)) for one in seen] == [
+        ("waits", True, 1),
+        ("waits", True, 2),
+        ("does not", False, 2),
+    ]
+    assert seen[1].standing
+    assert seen[1].score < first_score(1)
+
+
+def test_who_finds_its_agents_places_taken_is_paced_without_one():
+    world = World(agent_tickets=1)
+    world.call("holder", HELD)
+    for name in ("one", "two"):
+        world.call(name, HELD, agent="a")
+        world.run(20)
+    assert [(one.ticket, one.waits) for one in world.store.taken][-2:] == [("two", True), ("two", False)]
+    assert standing(world, "slot") == ["one"]
+
+
+def test_a_call_that_connects_again_has_no_key_yet():
+    world = World()
+    call = world.call("x", Life(connects=((0, True), (50, True)), sends=(((5, STALE),),)))
+    world.run(10)
+    assert (call.state, call.route) == (State.CONNECTING, None)
+
+
+def test_patience_and_time_end_at_their_instant():
+    world = World()
+    late = world.call("late", Life(wire_ms=0), deadline_ms=1_000_000)
+    unserved = world.call("unserved", Life(connects=((3_600_000, True),)), wait_until_ms=1_010_000)
+    assert (late.end, late.reason) == (End.FAILED, Reason.CALLER_DEADLINE)
+    world.run(10_001)
+    assert unserved.end is End.DEFERRED
+    assert unserved.denied.not_before_ms - unserved.denied.now_ms == 1_000

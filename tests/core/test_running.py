@@ -8,6 +8,7 @@ from life import (
     CONTENT,
     FAILS,
     KEY_DEAD,
+    NOT_OURS,
     OK,
     OVERLOADED,
     REFUSES,
@@ -229,3 +230,12 @@ def test_a_deadline_while_running_says_what_may_have_happened():
         world.run()
         assert (call.end, call.reason) == (how, Reason.CALLER_DEADLINE)
         world.check_clean()
+
+
+def test_what_is_answered_later_does_not_tell_what_the_lost_attempt_did():
+    world = World()
+    call = world.call("x", Life(sends=(((5, RESET),), ((5, NOT_OURS),))), **KEYED)
+    refused = world.call("refused", Life(sends=(((5, NOT_OURS),),)), **KEYED)
+    world.run()
+    assert (call.end, call.attempt) == (End.UNKNOWN_EFFECT, 2)
+    assert refused.end is End.FAILED

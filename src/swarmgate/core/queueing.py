@@ -173,8 +173,8 @@ def leave(call: Call) -> Commands:
 
 def leave_and_end(call: Call, how: End, reason: Reason) -> Commands:
     """End a call that is not on the wire; nobody waits behind a ticket that is gone."""
-    if call.written and how in {End.FAILED, End.REFUSED}:
-        how = End.UNKNOWN_EFFECT  # it was sent once, and that answer was lost (P7)
+    if call.answer_lost and how in {End.FAILED, End.REFUSED}:
+        how = End.UNKNOWN_EFFECT  # whatever was answered since (P7)
     return (*leave(call), *end(call, how, reason))
 
 
@@ -252,6 +252,7 @@ def _no_key(call: Call, now_ms: int) -> Commands:
         return (PARK, *next_rung(call, now_ms))
     if back_ms is None:  # only a person can bring a key back
         return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
+    call.room.keyless[call] = call.rungs[call.rung].ring
     return _wait(call, synthetic(call, now_ms, back_ms, "keys", BlockKind.TIME), Reason.POLICY_KEYS_OUT, now_ms)
 
 

@@ -113,6 +113,7 @@ class Call:
 
     __slots__ = (
         "alarm_ms",
+        "answer_lost",
         "arrived_ms",
         "asked_ms",
         "asked_turn",
@@ -165,7 +166,8 @@ class Call:
         self.step = _UNATTRIBUTED
         self.effect = Effect.READ
         self.keyed = False  # the target honours the idempotency key that the request carries
-        self.written = False  # a write of which a byte has left in an attempt that failed
+        self.written = False  # a write of which a byte has left in an attempt that failed ...
+        self.answer_lost = False  # ... and whose answer did not come
         self.prompt = 0
         self.reserve = 0
         self.deadline_ms = arrived_ms + 300_000

@@ -176,14 +176,17 @@ def _settle(call: Call, used: int) -> Commands:
 
 def observe(call: Call, outcome: Outcome, now_ms: int) -> None:
     """Let the key ring learn what its key's attempt came to."""
-    if call.route is not None:
-        call.rungs[call.rung].ring.observe(call.route.key, outcome, call.sent_ms, now_ms)
+    ring = call.rungs[call.rung].ring
+    if call.route is not None and ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
+        call.room.keys_changed(ring)
 
 
 def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) -> Commands:
     """What comes after a failure, as core/retry.py decides."""
     rung = call.rungs[call.rung]
-    call.written |= sent and call.effect is Effect.WRITE
+    if sent and call.effect is Effect.WRITE:
+        call.written = True
+        call.answer_lost |= outcome.kind in _UNANSWERED
     facts = CallFacts(
         call.id,
         call.effect,
@@ -229,12 +232,10 @@ def _act(call: Call, outcome: Outcome, decision: RetryDecision, now_ms: int) -> 
 def _relay(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
     """The target's word is the last one; if it was a limit, the caller may come back when the target said."""
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
-    if outcome.kind in _UNANSWERED:
-        return leave_and_end(call, End.FAILED, reason)
     if outcome.kind in _LIMITS and not call.committed:
         back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms) or now_ms
         return _defer_until(call, max(at_ms, back_ms), reason, now_ms)
-    return (*leave(call), *end(call, End.FAILED, reason))
+    return leave_and_end(call, End.FAILED, reason)
 
 
 def back_off(call: Call, until_ms: int, reason: Reason) -> Commands:

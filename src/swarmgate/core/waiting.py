@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from swarmgate.core.answers import BlockKind
 
 if TYPE_CHECKING:
+    from swarmgate.core.keys import KeyRing
     from swarmgate.core.record import Call
 
 TICKETS_PER_AGENT = 4
@@ -40,6 +41,7 @@ class Room:
         "_places",
         "_tickets",
         "agent_tickets",
+        "keyless",
         "line_of",
         "ready",
         "sleeping",
@@ -48,6 +50,7 @@ class Room:
 
     def __init__(self, agent_tickets: int = TICKETS_PER_AGENT) -> None:
         self.agent_tickets = agent_tickets
+        self.keyless: dict[Call, KeyRing] = {}  # who waits for a key of a ring to come back
         self.line_of: dict[str, str] = {}
         self.ready: list[Call] = []
         self.turn = 0
@@ -94,12 +97,14 @@ class Room:
     def wake(self, call: "Call") -> None:
         """The call is awake; it keeps its places."""
         self.sleeping.pop(call, None)
+        self.keyless.pop(call, None)
         if not self._places.get(call, True):
             del self._places[call]
 
     def leave(self, call: "Call") -> None:
         """Give up every place; who stood next behind it, or is the first now, is ready to ask."""
         self.sleeping.pop(call, None)
+        self.keyless.pop(call, None)
         for line in self._places.pop(call, ()):
             order = self._lines[line]
             place = bisect_left(order, (call.score, call.id))
@@ -114,6 +119,12 @@ class Room:
                 del self._lines[line]
             elif place < len(order) and (place == 0 or self._waits_for(order[place][2]) is BlockKind.LINE):
                 self._call_up(order[place][2])
+
+    def keys_changed(self, ring: "KeyRing") -> None:
+        """A key went or came back: who waits for one of them asks again."""
+        for call, its in self.keyless.items():
+            if its is ring:
+                self._call_up(call)
 
     def freed(self, budgets: tuple[str, ...]) -> None:
         """Reservations ended in these budgets: the first of each line that waits for that asks again."""
