@@ -37,9 +37,10 @@ def test_all_shares_together_are_at_most_the_budget(limits, processes, need):
 
 
 @given(budgets(), st.integers(1, 64), amounts)
-def test_a_share_is_none_where_it_could_not_hold_the_call_or_would_never_refill(limits, processes, need):
+def test_a_share_is_none_where_it_could_not_hold_the_call_or_would_never_refill_or_forget(limits, processes, need):
     dry = limits.kind is BudgetKind.LEVEL and limits.quota < processes
-    assert (share_of(limits, processes, need) is None) == (need > limits.burst // processes or dry)
+    counts = limits.kind is BudgetKind.COUNTER
+    assert (share_of(limits, processes, need) is None) == (need > limits.burst // processes or dry or counts)
 
 
 @given(budgets(), st.integers(1, 64))

@@ -11,7 +11,13 @@ from swarmgate.core.limits import BudgetKind, Limits
 
 
 def share_of(limits: Limits, processes: int, need: int) -> Limits | None:
-    """The limits of one of `processes` shares, or None if it cannot hold `need` units."""
+    """
+    The limits of one of `processes` shares, or None if it cannot hold `need` units.
+
+    A counter has no share: what it counted is in the store alone, and every loss would grant it anew.
+    """
+    if limits.kind is BudgetKind.COUNTER:
+        return None
     burst = limits.burst // processes
     if need > burst:
         return None

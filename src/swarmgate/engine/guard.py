@@ -42,7 +42,6 @@ class Guard:
     __slots__ = (
         "_asked",
         "_clock",
-        "_counted",
         "_local",
         "_probe_ms",
         "_remote",
@@ -60,7 +59,6 @@ class Guard:
         self._remote = remote
         self._clock = clock
         self._asked: dict[str, Take] = {}
-        self._counted: dict[str, int] = {}  # what was granted alone of counters, since the loss
         self._local = Book(clock.now_ms())
         self._probe_ms = 0
         self.fire: Fire
@@ -87,21 +85,14 @@ class Guard:
         if isinstance(event, StoreLost):
             self._probe_ms = now_ms + PROBE_MS
             if not self.lost:
-                self._lose(now_ms)
+                self.lost = True
+                self.losses += 1
+                self._local = Book(now_ms)
             self._alone(call, request, now_ms)
             return
         if self.lost:
             self._returned(now_ms)
         self.fire(call, event)
-
-    def _lose(self, now_ms: int) -> None:
-        """Shares begin cold; a counter's window outlives many losses, so what was counted of it alone is kept."""
-        self.lost = True
-        self.losses += 1
-        counters = {name: cell for name, cell in self._local.cells.items() if cell.slices is not None}
-        self._local = Book(now_ms)
-        self._local.cells.update(counters)
-        self._counted.clear()
 
     def _alone(self, call: Call, request: Take, now_ms: int) -> None:
         possible: list[tuple[int, tuple[Demand, ...]]] = []
@@ -120,9 +111,6 @@ class Guard:
         chosen = possible[answer.chosen][0]
         if isinstance(answer, Granted):
             self.local_grants += 1
-            for name, cost, reserve in possible[answer.chosen][1]:
-                if self._local.cells[name].slices is not None:
-                    self._counted[name] = self._counted.get(name, 0) + cost + reserve
             if request.standing:
                 self._remote.leave(request.ticket, request.standing)
             self.fire(call, answer._replace(chosen=chosen))
@@ -156,10 +144,8 @@ class Guard:
 
     def _held(self, cell: BudgetCell, now_ms: int) -> int:
         """Units that a share granted and still holds; what it began with, being cold, was used by nobody."""
-        if cell.limits.kind is BudgetKind.LEASES:
+        if cell.limits.kind is not BudgetKind.LEVEL:
             return 0
-        if cell.slices is not None:
-            return self._counted.get(cell.name, 0)
         touch(cell, now_ms)
         cold = max(0, cell.limits.burst * cell.scale - cell.drain * (now_ms - self._local.birth_ms))
         return -(-(cell.level - cold) // cell.scale) + cell.pending
