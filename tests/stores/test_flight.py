@@ -14,7 +14,7 @@ def release(number):
 
 
 def everything(queue):
-    while (flight := queue.pop()) is not None:
+    while (flight := queue.pop(9.0)) is not None:
         assert 0 < len(flight.batch) == len(flight.asked) <= MOST_OPERATIONS
         yield from (asked.operation.lease for asked in flight.asked)
 
@@ -33,25 +33,32 @@ def test_too_many_are_not_taken():
     taken = [queue.add(Asked(release(number), 0.0)) for number in range(most + 5)]
     assert taken == [True] * most + [False] * 5
     assert len(list(queue.drain())) == most
-    assert queue.pop() is None
+    assert queue.pop(9.0) is None
 
 
-def test_what_is_kept_is_bounded_and_goes_first():
+def test_what_is_kept_is_bounded_and_in_order():
     queue = Queue()
     for number in range(MOST_KEPT + 3):
         queue.keep(release(number))
-    assert queue.dropped == 3
-    queue.recall(1.0)
-    queue.recall(2.0)
     assert list(everything(queue)) == [f"l{number}" for number in range(3, MOST_KEPT + 3)]
     assert queue.dropped == 3
+
+
+def test_what_is_kept_waits_while_others_are_on_their_way():
+    queue = Queue()
+    queue.keep(release("kept"))
+    queue.add(Asked(release("new"), 1.0))
+    assert [asked.operation.lease for asked in queue.pop(2.0).asked] == ["lnew"]
+    kept = queue.pop(3.0)
+    assert [asked.operation.lease for asked in kept.asked] == ["lkept"]
+    assert kept.since_s == 3.0
 
 
 def test_a_flight_waits_since_its_oldest():
     queue = Queue()
     for since_s in (5.0, 3.0, 4.0):
         queue.add(Asked(release(1), since_s))
-    assert queue.pop().since_s == 3.0
+    assert queue.pop(9.0).since_s == 3.0
 
 
 def test_what_cannot_cross_the_wire_is_refused_at_once():
@@ -60,5 +67,4 @@ def test_what_cannot_cross_the_wire_is_refused_at_once():
         queue.keep(Release("", ()))
     with pytest.raises(BadOperation):
         queue.add(Asked(Release("", ()), 0.0))
-    queue.recall(0.0)
     assert list(everything(queue)) == []

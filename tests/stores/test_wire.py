@@ -120,7 +120,17 @@ def test_what_does_not_fit_is_refused_and_the_rest_of_the_batch_stays(field, ope
     with pytest.raises(BadOperation) as refused:
         made.add(operation)
     assert refused.value.field == field
-    assert len(made) == len(told(made)[-1]) == 1
+    _, _, budgets, lined, _, operations = told(made)
+    assert len(made) == len(operations) == 1
+    assert len(budgets) == len(lined)
+
+
+def test_a_line_that_cannot_cross_takes_no_budget_with_it():
+    made = Batch({"a": "ä", "b": "pool"})
+    with pytest.raises(BadOperation, match="line"):
+        made.add(Release("l", ("a",)))
+    made.add(Release("l", ("b",)))
+    assert told(made)[2:5] == [["b"], [1], ["pool"]]
 
 
 @pytest.mark.parametrize("name", ["", "a{b", "a}b", "ö", "x" * 513])

@@ -22,6 +22,7 @@ from swarmgate.core.operations import Define, Operation, Reply, Revise, Withdraw
 from swarmgate.testing.decider import BookDecider, Decider, state_of
 
 START_MS = 1_700_000_000_000
+END_MS = 2_000_000_000_000  # microseconds since the epoch fill a class's sequences until 2041
 EDGE = EXACT // 60_001  # the largest burst that a bucket of one minute may have
 
 WORLD = {
@@ -157,7 +158,7 @@ class Twins(RuleBasedStateMachine):
         """A ticket comes back before, at or after its due time, behind others, and perhaps without its place."""
         if ticket in self.places:
             request, denied = self.places[ticket]
-            if when_ms is not None and denied.due_ms < EXACT:
+            if when_ms is not None and denied.due_ms < END_MS:
                 self.now_ms += max(0, denied.due_ms - denied.now_ms) + when_ms
             if not lost:
                 request = request._replace(score=denied.score, standing=denied.lines)
@@ -198,8 +199,8 @@ class Twins(RuleBasedStateMachine):
             _take("fill", ("key2", 8, 0), rank=0, waits=False),
             _take("whole", ("key2", 9, 0), rank=0),
         )
-        if "n0" in self.places:
-            _, denied = self.places["n0"]
+        _, denied = self.places.get("n0", (None, None))
+        if denied is not None and denied.not_before_ms < END_MS:
             self.now_ms += max(0, denied.not_before_ms - denied.now_ms + late_ms)
         self._both(_take("worse", ("key2", need, 0)), _take("worse", ("key2", 1, 0)))
 

@@ -11,8 +11,9 @@ end
 
 local function certain(cell, rank, need, now_ms)
   local limits = cell.limits
-  local ends_ms = tonumber(leases_by_expiry(cell, -1, -1)[2]) or now_ms
-  if limits.kind == LEASES then return ends_ms end
+  local last_ms = tonumber(leases_by_expiry(cell, -1, -1)[2])
+  local ends_ms = last_ms or now_ms
+  if limits.kind == LEASES then return last_ms and last_ms + limits.hold_ms or now_ms end
   if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, ends_ms)) end
   if cell.drain == 0 then return EXACT end
   local level = max(0, cell.level - cell.drain * (ends_ms - now_ms)) + cell.pending * cell.scale

@@ -34,7 +34,7 @@ class Flight:
 
     def __init__(self, batch: Batch, since_s: float) -> None:
         self.batch = batch
-        self.asked: list[Asked] = []
+        self.asked: deque[Asked] = deque()
         self.since_s = since_s
 
     def add(self, asked: Asked) -> None:
@@ -69,8 +69,10 @@ class Queue:
         flights.append(flight)
         return True
 
-    def pop(self) -> Flight | None:
-        """The oldest batch."""
+    def pop(self, now_s: float) -> Flight | None:
+        """The oldest batch; when there is none, what was kept."""
+        if self._kept and not self._flights:
+            self._recall(now_s)
         return self._flights.popleft() if self._flights else None
 
     def drain(self) -> Iterator[Asked]:
@@ -79,16 +81,13 @@ class Queue:
             yield from self._flights.popleft().asked
 
     def keep(self, operation: Operation) -> None:
-        """Keep what nobody waits for until there is a server; the oldest is dropped, and counted. Errors: `BadOperation`."""
+        """Keep what nobody waits for until there is time; the oldest is dropped, and counted. Errors: `BadOperation`."""
         Batch(self.line_of).add(operation)
         if len(self._kept) >= MOST_KEPT:
             self._kept.popleft()
             self.dropped += 1
         self._kept.append(operation)
 
-    def recall(self, since_s: float) -> None:
-        """There is a server: what was kept goes first."""
-        kept, self._kept = self._kept, deque()
-        for operation in kept:
-            if not self.add(Asked(operation, since_s)):
-                self.dropped += 1
+    def _recall(self, since_s: float) -> None:
+        while self._kept and self.add(Asked(self._kept[0], since_s)):
+            self._kept.popleft()

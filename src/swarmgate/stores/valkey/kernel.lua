@@ -163,7 +163,7 @@ function operate.revise(index, expected, text)
   local old, new = cell.limits, limits_of(text)
   if not same_shape(old, new) then return { 'revised', false, expected } end
   touch(cell, book.now_ms)
-  if old.drain > 0 or new.drain > 0 then
+  if old.scale ~= new.scale then
     local units = floor(cell.level / old.scale)
     local rest = cell.level - units * old.scale
     cell.level = min(EXACT - 1, units * new.scale + ceil(rest * new.scale / old.scale))

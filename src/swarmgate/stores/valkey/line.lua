@@ -1,8 +1,8 @@
 -- Who goes first: lines of waiting tickets, and the rule when a worse one may pass (the twin of core/line.py).
 local CLASS_STEP = 2 ^ 51
 local UNCLAIMED_MS = 250
-local LOOK_AT_MOST = 32
-local SCAN_AT_MOST = 256
+local LOOK_AT_MOST = 256
+local SCAN_AT_MOST = 512
 local PAGE = 32
 local IDLE_RANK = 2
 

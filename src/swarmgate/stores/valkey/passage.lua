@@ -35,9 +35,14 @@ local function expire(cell, now_ms)
   for at = 1, #ended, 2 do
     local lease, at_ms = ended[at], max(cell.at_ms, tonumber(ended[at + 1]))
     touch(cell, at_ms)
-    local amount = held_by(cell, lease).amount
-    put(cell, lease, false)
-    if cell.limits.kind ~= LEASES then charge(cell, amount, at_ms) end
+    local held = held_by(cell, lease)
+    local free_ms = tonumber(ended[at + 1]) + (held.firm and 0 or cell.limits.hold_ms)
+    if free_ms > now_ms then -- its owner fell silent: the hold begins where the lease ended
+      put(cell, lease, { amount = held.amount, firm = true, expires_ms = free_ms })
+    else
+      put(cell, lease, false)
+      if cell.limits.kind ~= LEASES then charge(cell, held.amount, at_ms) end
+    end
   end
   cell.due_ms = tonumber(leases_by_expiry(cell, 0, 0)[2]) or EXACT
 end

@@ -148,13 +148,13 @@ class ValkeyStore:
             answered = decode(batch, answer)
         except BadAnswer as error:
             raise StoreTrouble(Trouble.BROKEN, error) from error
-        self._flight = None
         self._note(answered)
-        for asked, reply in zip(flight.asked, answered.replies, strict=True):
-            self._told(asked, reply)
+        for reply in answered.replies:
+            self._told(flight.asked.popleft(), reply)
+        self._flight = None
 
     async def _next(self) -> Flight:
-        while (flight := self._queue.pop()) is None:
+        while (flight := self._queue.pop(self._now_s())) is None:
             self._wake.clear()
             try:
                 async with asyncio.timeout(IDLE_S):
@@ -208,7 +208,6 @@ class ValkeyStore:
 
     def _found(self) -> None:
         self.trouble = None
-        self._queue.recall(self._now_s())
         self._tried.set()
 
     def _lose(self, trouble: Trouble) -> None:

@@ -86,8 +86,9 @@ class Batch:
         """The budget's index."""
         index = self.budgets.get(name)
         if index is None:
-            index = self.budgets[_text("budget", name)] = len(self.budgets) + 1
-            self._lined.append(self.line(self._line_of.get(name) or name))
+            line = self.line(self._line_of.get(_text("budget", name)) or name)
+            index = self.budgets[name] = len(self.budgets) + 1
+            self._lined.append(line)
         return index
 
     def line(self, name: str) -> int:
