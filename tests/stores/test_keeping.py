@@ -109,7 +109,7 @@ def reborn(book, raw_ms):
 
 
 @given(plans, plans)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_server_that_restarted_with_its_data_is_cold_but_keeps_debts_leases_and_revisions(server, before, after):
     store, model, now_ms = fresh(server.client), BookDecider(), START_MS
     operations = [Withdraw("t", ("birth",))], [Define(name, limits) for name, limits in WORLD.items()]

@@ -14,7 +14,7 @@ end
 
 -- A budget that may have been forgotten since the birth holds what could have been used, and holds are awaited.
 local function chill(cell)
-  local limits, since_ms = cell.limits, book.now_ms - book.birth_ms
+  local limits, since_ms = cell.limits, cell.at_ms - book.birth_ms
   if limits.kind == LEVEL then
     cell.level = max(cell.level, limits.burst * cell.scale - cell.drain * since_ms)
   elseif limits.kind == LEASES and limits.lease_ms > since_ms and limits.burst > 0 then
@@ -29,7 +29,7 @@ local function known(index)
     cell = read_cell(index)
     cells[index] = cell
     if cell and cell.at_ms < book.birth_ms then
-      touch(cell, book.now_ms)
+      touch(cell, book.birth_ms)
       chill(cell)
     end
   end

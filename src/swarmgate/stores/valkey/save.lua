@@ -3,7 +3,7 @@
 -- The instant from which the budget is as good as new, if nothing but what is known now happens to it.
 local function idle_ms(cell)
   local limits, last_ms = cell.limits, max(book.now_ms, cell.until_ms, cell.promised_ms)
-  if limits.kind == LEASES then return max(last_ms, book.birth_ms + limits.lease_ms) end
+  if limits.kind == LEASES then return max(last_ms + limits.hold_ms, book.birth_ms + limits.lease_ms) end
   if limits.kind == COUNTER then return forgotten_at_ms(limits, slice_at(limits, last_ms)) end
   if cell.drain == 0 then return EXACT end
   local cold_ms = book.birth_ms + ceil(limits.burst * cell.scale / cell.drain)
