@@ -4,7 +4,9 @@ import asyncio
 
 import openai
 import pytest
-from stage import FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, whole
+from stage import FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, warm, whole
+
+from eventually import eventually
 
 ASK = {"model": "any", "messages": [{"role": "user", "content": "2 + 2?"}]}
 
@@ -205,3 +207,26 @@ def test_a_refused_key_leaves_and_its_error_is_not_shown():
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "bad").write_text("sk-bad\n")
         asyncio.run(play(folder))
+
+
+def test_a_gate_that_stops_tells_whoever_is_still_there():
+    async def endless(stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(token("a")))
+        await stand_in.closed.wait()
+
+    async def play():
+        text = TARGET + 'limits = ["1 concurrent"]\n'
+        async with stage(endless, text) as on, sdk(on.port) as client:
+            stream = await client.chat.completions.create(**ASK, stream=True)
+            waiting = asyncio.ensure_future(client.chat.completions.create(**ASK))
+            await eventually(lambda: len(on.gate.pump.open) == 2)
+            assert await on.gate.stop(drain_s=0) == 2
+            with pytest.raises(openai.InternalServerError, match="stopping") as caught:
+                await waiting
+            assert caught.value.status_code == 503
+            with pytest.raises(openai.APIError, match="stopping"):
+                await texts(stream)
+            assert on.ends == ["failed", "failed"]
+            warm(on.gate)  # leases lapse by themselves
+
+    asyncio.run(play())

@@ -144,23 +144,28 @@ class Gate:
         with suppress(TimeoutError):
             async with asyncio.timeout(drain_s):
                 await self._drained.wait()
-        left = len(self.pump.open)
+        left = list(self.pump.open)
+        for call in left:
+            self._give_up(call, Reason.GATE_STOPPING)
         for door in list(self.doors):
             door.shut()
         self.upstreams.close()
         self.sweep.stop()
-        return left
+        return len(left)
 
     def _bug(self, call: Call, error: Exception) -> None:
-        """A bug of ours ends its call, honestly; what it had reserved lapses with its lease."""
         self._failed(call, error)
+        self._give_up(call, Reason.GATE_BUG)
+
+    def _give_up(self, call: Call, reason: Reason) -> None:
+        """End a call by our own fault, and say so; what it had reserved lapses with its lease."""
         self._transport.abort(call)
         if call.end is None:
             self.store.leave(call.ticket, call.standing)
-            leave_and_end(call, End.FAILED, Reason.GATE_BUG)
+            leave_and_end(call, End.FAILED, reason)
         self.pump.open.pop(call, None)
         if call.client is not None:
-            answer = Answer(End.FAILED, Reason.GATE_BUG)
+            answer = Answer(End.FAILED, reason)
             self.pump.journal.end(call, answer)
             self.pump.client.answer(call, answer)
 
