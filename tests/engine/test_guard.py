@@ -137,6 +137,7 @@ def test_a_share_that_cannot_hold_the_call_is_closed():
     gates.lose(60_000)
     gates.run(10_000)
     assert isinstance(gates.answer(("rate", BURST // 4 + 1, 0)), StoreLost)
+    assert isinstance(gates.answer(("rate", 1, BURST // 4)), StoreLost)
     assert isinstance(gates.answer(("rate", BURST // 4, 0)), Granted)
 
 
@@ -232,9 +233,30 @@ def test_what_was_granted_alone_is_debt_at_the_return():
     gates.run(1_000)
     assert isinstance(gates.answer(("rate", 0, 0)), Granted)
     assert gates.guards[0].reported_units == 4 + 1  # what is reserved, and of 6 used a second ago what did not drain
-    gates.run(2)
-    level = gates.book.cells["rate"].level
-    assert 0 < level <= gates.guards[0].reported_units * 1_000
+    gates.run(1)
+    assert gates.book.cells["rate"].level == 5 * 1_000
+
+
+def test_every_loss_begins_cold():
+    gates = Gates(1)
+    for _ in range(2):
+        gates.lose(9_000)
+        assert isinstance(gates.answer(("rate", BURST, 0)), Denied)
+        gates.run(5_000)
+        assert isinstance(gates.answer(("rate", BURST, 0)), Granted)
+        gates.run(5_000)
+        gates.answer()
+        assert not gates.guards[0].lost
+
+
+def test_slots_are_no_debt():
+    gates = Gates(1)
+    gates.lose(5_000)
+    gates.run(3_000)
+    assert isinstance(gates.answer(("slots", 0, 1)), Granted)
+    gates.run(3_000)
+    assert isinstance(gates.answer(("slots", 0, 4)), Granted)
+    assert gates.guards[0].reported_units == 0
 
 
 def test_what_exceeds_a_reservation_after_the_return_is_told_and_the_rest_is_not_told_twice():
@@ -293,9 +315,15 @@ def test_renewed_and_released_where_they_were_granted():
     guard.release(near, ("rate",))
     assert own.pending == 0
     gates.run(3_000)
-    guard.release(far, ("rate",))
+    shared = gates.book.cells["rate"]
+    guard.renew(far, ("rate",), 90_000)
     gates.run(5)
-    assert gates.book.cells["rate"].pending == 0
+    assert shared.leases[far].expires_ms > gates.time.now_ms() + 80_000
+    guard.release(far, ("rate",))
+    guard.leave("somebody", ("rate",))
+    gates.run(5)
+    assert shared.pending == 0
+    assert gates.links[0].left == [("somebody", ("rate",))]
 
 
 def test_revised_limits_are_those_of_the_next_share():
