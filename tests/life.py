@@ -95,12 +95,22 @@ class Wire:
             exchange.state = "ready" if works else "failed"
             self.world.pump.fire(exchange.call, READY if works else Lost(LostKind.CONNECT, sent=False))
 
-    def park(self, call):
+    def die(self, call):
+        """The target closes a connection that is ready, before anything was sent on it."""
         assert call.wire.state == "ready"
+        call.wire.state = "gone"
+        self.world.pump.fire(call, STALE)
+
+    def park(self, call):
+        assert call.wire.state in {"ready", "gone"}
         call.wire.state = "returned"
 
     def send(self, call):
         exchange = call.wire
+        if exchange.state == "gone":
+            exchange.state = "done"
+            self.world.pump.fire(call, STALE)
+            return
         assert exchange.state == "ready"
         life, number = self.lives[call.id], self.sends[call.id]
         self.sends[call.id] += 1
@@ -123,7 +133,7 @@ class Wire:
             self._next(exchange, events)
 
     def abort(self, call):
-        if isinstance(call.wire, Exchange) and call.wire.state in {"dialling", "ready", "sent"}:
+        if isinstance(call.wire, Exchange) and call.wire.state in {"dialling", "ready", "gone", "sent"}:
             call.wire.state = "aborted"
 
 

@@ -369,3 +369,50 @@ def test_patience_and_time_end_at_their_instant():
     world.run(10_001)
     assert unserved.end is End.DEFERRED
     assert unserved.denied.not_before_ms - unserved.denied.now_ms == 1_000
+
+
+def test_a_connection_that_dies_while_the_store_is_asked_costs_a_token_and_a_retry():
+    world = World(delays=repeat(30))
+    call = world.call("x")
+    world.run(20)
+    assert call.state is State.ASKING
+    world.wire.die(call)
+    assert call.state is State.ASKING
+    world.run()
+    assert (call.end, call.attempt, call.retries, len(world.wire.seen)) == (End.ANSWERED, 2, 1, 1)
+    world.check_clean()
+
+
+def test_a_connection_that_dies_while_the_store_says_no_is_given_up():
+    world = World(delays=repeat(30))
+    world.call("holder", held_for(500))
+    world.run(50)
+    call = world.call("x")
+    world.run(20)
+    world.wire.die(call)
+    world.run()
+    assert (call.end, call.retries) == (End.ANSWERED, 0)
+    world.check_clean()
+
+
+def test_who_was_deferred_comes_back_before_those_who_came_later():
+    world = World({"slot": SLOT})
+    only_slot = (rung("t", slot_only()),)
+    world.call("holder", held_for(500), rungs=only_slot)
+    world.run(20)
+    away = world.call("away", rungs=only_slot, wait_until_ms=1_000_000)
+    world.run(20)
+    assert away.end is End.DEFERRED
+    later = world.call("later", held_for(300), rungs=only_slot)
+    world.run(20)
+    again = world.call("again", held_for(300), rungs=only_slot, ticket=away.ticket, score=away.denied.score)
+    world.run()
+    assert (later.end, again.end) == (End.ANSWERED, End.ANSWERED)
+    assert again.sent_ms < later.sent_ms
+
+
+def test_every_rung_has_its_own_time_to_begin():
+    world = World()
+    call = world.call("x", Life(sends=((), ((7_500, OK),))), rungs=(rung("first"), rung("second")))
+    world.run()
+    assert (call.end, call.rung) == (End.ANSWERED, 1)
