@@ -29,7 +29,7 @@ listen = "127.0.0.1:{port}"
 [targets.up]
 base_url = "http://127.0.0.1:{upstream}/v1"
 keys = {{ {keys} }}
-limits = ["900_000_000 per 1s", "900_000_000 tokens per 1s", "900_000_000 per 60s"]
+limits = ["900_000_000 per 1s"]
 key_limits = ["900_000_000 per 1s", "900_000_000 tokens per 1s"]
 """
 NGINX = """

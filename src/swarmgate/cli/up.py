@@ -57,8 +57,11 @@ async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
     loop = asyncio.get_running_loop()
     try:
         kept = snapshot.begin(state, LoopClock(loop).now_ms(), plan(config).budgets)
+    except snapshot.FolderInUse as error:
+        _say(str(error))
+        return Exit.UNREACHABLE
     except OSError as error:
-        _say(f"{state}: {error}")
+        _say(f"{state} cannot keep the budgets: {error.strerror}")
         return Exit.USAGE
     try:
         return await _run(loop, config, listen, kept)

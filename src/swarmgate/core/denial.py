@@ -116,7 +116,7 @@ def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
     """The instant by which there is room even if every reservation is used whole and nothing new is taken."""
     ends_ms = max((held.expires_ms for held in cell.leases.values()), default=now_ms)
     if cell.limits.kind is BudgetKind.LEASES:
-        return ends_ms
+        return ends_ms + cell.limits.hold_ms if cell.leases else now_ms
     if cell.limits.kind is BudgetKind.COUNTER:
         return cell.limits.forgotten_at_ms(cell.limits.slice_at(ends_ms))
     if not cell.drain:

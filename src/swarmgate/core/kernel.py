@@ -191,7 +191,7 @@ def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) ->
     if _shape(limits) != _shape(cell.limits):
         return Revised(now_ms, done=False, revision=expected)
     touch(cell, now_ms)
-    if cell.drain or limits.drain:
+    if cell.scale != limits.scale:
         units, rest = divmod(cell.level, cell.scale)
         cell.level = min(EXACT - 1, units * limits.scale + -(-rest * limits.scale // cell.scale))
     cell.apply(limits)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 CLASS_STEP = 2**51
 UNCLAIMED_MS = 250
-LOOK_AT_MOST = 32
-SCAN_AT_MOST = 256
+LOOK_AT_MOST = 256  # better tickets that wait elsewhere may be many; behind more than these one may pass
+SCAN_AT_MOST = 512
 IDLE_RANK = 2  # P2 runs only where nobody better waits
 
 Need = tuple[int, int]  # (cost, reserve)
@@ -76,7 +76,7 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
     """
     The better live ticket because of which the caller must not take `need` from `cell` now.
 
-    Looks at the first 32 better live tickets among 256; expired ones are dropped on the way. The caller's own ticket may
+    Looks at the first 256 better live tickets among 512; expired ones are dropped on the way. The caller's own ticket may
     stand there without its knowledge, since an answer was lost: it ends the look, for nobody waits for himself.
     """
     line = cell.line

@@ -25,12 +25,21 @@ def touch(cell: BudgetCell, now_ms: int) -> None:
 
 
 def expire(cell: BudgetCell, now_ms: int) -> None:
-    """End at most 100 overdue leases: what was reserved counts as used, a slot is free (design 4: Level)."""
+    """
+    End at most 100 overdue leases: what was reserved counts as used, a slot is free (design 4: Level).
+
+    A slot whose owner fell silent was used all the same: its hold begins where its lease ended.
+    """
     ended = sorted((lease.expires_ms, key) for key, lease in cell.leases.items() if lease.expires_ms <= now_ms)
     cell.due_ms = EXACT
     for expires_ms, key in ended[:EXPIRE_AT_MOST]:
         at_ms = max(cell.at_ms, expires_ms)
         touch(cell, at_ms)
+        held = cell.leases[key]
+        free_ms = expires_ms if held.firm else expires_ms + cell.limits.hold_ms
+        if free_ms > now_ms:
+            held.firm, held.expires_ms = True, free_ms
+            continue
         amount = cell.leases.pop(key).amount
         cell.pending -= amount
         if cell.limits.kind is not BudgetKind.LEASES:

@@ -99,7 +99,12 @@ class Teacher:
         limits = lesson.cap_limits(expected + 1) if capped else lesson.rate_limits(expected + 1)
 
         def heard(answer: Revised) -> None:
-            lesson.revisions[budget] = answer.revision
+            lesson.revisions[budget] = answer.revision or 1
+            if not answer.done and answer.revision not in (
+                0,
+                expected,
+            ):  # somebody else revised it: what is believed stands
+                self._revise(lesson, revision)
 
         self._store.revise(budget, expected, limits, heard)
 

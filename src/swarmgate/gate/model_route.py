@@ -54,7 +54,10 @@ class Ladders:
 
     def nearest(self, model: str) -> list[str]:
         """The names that are most like a model that has no ladder."""
-        return get_close_matches(model, self.by_model, n=3) or sorted(self.by_model)
+        return get_close_matches(model[:LONGEST_NAME], self.by_model, n=3) or sorted(self.by_model)
+
+
+LONGEST_NAME = 80  # of a model, where its likeness to others is looked for
 
 
 class ModelRoutes:

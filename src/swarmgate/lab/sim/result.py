@@ -65,6 +65,9 @@ class Result:
             parts.append(_check_table(self.verdicts))
         parts += [Text(f"violated {sentence}", style="bold red") for sentence in self.broken]
         closing = "every promise kept" if not self.broken else f"{len(self.broken)} promises broken"
+        failing = sum(not verdict.holds for verdict in self.verdicts)
+        if failing:
+            parts.append(Text(f"{failing} of {len(self.verdicts)} checks fail", style="bold red"))
         parts.append(
             Text(f"{closing}; goodput {goodput_ratio(self.world):.1%} of what was possible; {_pace(self.world)}")
         )

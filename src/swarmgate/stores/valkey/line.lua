@@ -113,22 +113,34 @@ local function earliest(cell, rank, cost, reserve, now_ms, first_cost, first_res
   if cell.drain > 0 then return now_ms + drained_ms(cell, missing) end
 end
 
-local function may_pass(cell, entry, better, rank, cost, reserve, now_ms)
-  if rank == IDLE_RANK and better < IDLE_RANK then return false end
+-- When the ticket could start here, alone and behind the caller. Neighbours in a line mostly need the same, so `caller`
+-- remembers the last answer.
+local function starts(cell, entry, better, caller, now_ms)
+  local cost, reserve = entry.cost, entry.reserve
+  if caller.better ~= better or caller.its_cost ~= cost or caller.its_reserve ~= reserve then
+    caller.better, caller.its_cost, caller.its_reserve = better, cost, reserve
+    caller.alone_ms = earliest(cell, better, cost, reserve, now_ms)
+    caller.after_ms = earliest(cell, better, cost, reserve, now_ms, caller.cost, caller.reserve)
+  end
+  return caller.alone_ms, caller.after_ms
+end
+
+local function may_pass(cell, entry, better, caller, now_ms)
+  if caller.rank == IDLE_RANK and better < IDLE_RANK then return false end
   if entry.event then
-    local taken = cell.pending + cost + reserve + entry.cost + entry.reserve
+    local taken = cell.pending + caller.cost + caller.reserve + entry.cost + entry.reserve
     return cell.level + taken * cell.scale <= cell.caps[better]
   end
-  local alone_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms)
+  local alone_ms, after_ms = starts(cell, entry, better, caller, now_ms)
   local elsewhere = cell.limits.line ~= '' and budget_names[cell.index] ~= entry.at
   if elsewhere and now_ms < entry.ready_ms and entry.ready_ms <= (alone_ms or EXACT) then return true end
-  local after_ms = earliest(cell, better, entry.cost, entry.reserve, now_ms, cost, reserve)
   return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
 end
 
 -- Whether a better live ticket stands before the caller, who needs so much; drops expired ones on the way.
 local function holds_back(cell, request, cost, reserve, now_ms)
   local line, score, own, known = cell.line, request.score, request.ticket, cell.line.known
+  local caller = { rank = request.rank, cost = cost, reserve = reserve }
   local dead, looked, found, ended = {}, 0, false, false
   for number = 0, SCAN_AT_MOST / PAGE - 1 do
     local page = page_of(line, number)
@@ -141,7 +153,7 @@ local function holds_back(cell, request, cost, reserve, now_ms)
         dead[#dead + 1] = ticket
       elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
         looked = looked + 1
-        found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), request.rank, cost, reserve, now_ms)
+        found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), caller, now_ms)
         if found then break end
       end
     end
