@@ -12,7 +12,7 @@ from swarmgate.core import kernel
 from swarmgate.core.answers import Granted
 from swarmgate.core.book import Book
 from swarmgate.core.call import TABLE
-from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress, StoreLost
+from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress, Ready, StoreLost
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import leave
@@ -290,6 +290,12 @@ class World:
     def events_of(self, call):
         return [one for one in self.pump.happened if one[0] == call.id]
 
+    def asks_of(self, call):
+        return sum(event is Ready for _, _, event, _ in self.events_of(call))
+
+    def standing(self, line):
+        return [ticket for _, ticket in self.book.line(line).order]
+
     def check_clean(self):
         """Every call ended once, and nothing of any call is left anywhere (design 2: P4, P9)."""
         self.time.run(self.time.now_ms() + 3 * ANSWER_MS)
@@ -316,13 +322,22 @@ BUDGETS = {
     "slot": Limits(BudgetKind.LEASES, burst=1),
     "tokens": Limits(BudgetKind.LEVEL, burst=1_000, quota=1_000, window_ms=1_000),
 }
-ONE_BUDGET = {"rate": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)}
+SLOT = Limits(BudgetKind.LEASES, burst=1)
+HELD = Life(sends=((),))
+
+
+def held_for(ms):
+    return Life(sends=(((ms, OK),),))
 
 
 def route(
     key="k1", fixed=(("rate", 1, 0), ("slot", 0, 1)), metered=("tokens",), first_byte=(), whole=("slot",), **rest
 ):
     return Route(key, fixed, metered, first_byte, whole, **rest)
+
+
+def slot_only(key="k1", slot="slot"):
+    return route(key, ((slot, 0, 1),), (), whole=(slot,))
 
 
 def rung(target="t", *routes):

@@ -4,42 +4,23 @@ from itertools import chain, repeat
 
 from life import (
     FAILS,
-    KEY_DEAD,
-    OK,
-    REFUSES,
+    HELD,
+    SLOT,
     STALE,
     Life,
     World,
+    held_for,
     route,
     rung,
+    slot_only,
 )
 from swarmgate.core.answers import BlockKind, Denied
 from swarmgate.core.book import first_score
 from swarmgate.core.commands import End
-from swarmgate.core.events import CLIENT_LEFT, DEADLINE_PASSED, Ready, Woken
+from swarmgate.core.events import CLIENT_LEFT, DEADLINE_PASSED, Woken
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import State
-
-SLOT = Limits(BudgetKind.LEASES, burst=1)
-HELD = Life(sends=((),))
-FREE = route(fixed=(), metered=(), whole=())
-
-
-def held_for(ms):
-    return Life(sends=(((ms, OK),),))
-
-
-def slot_only(key="k1", slot="slot", **rest):
-    return route(key, ((slot, 0, 1),), (), whole=(slot,), **rest)
-
-
-def asks_of(world, call):
-    return sum(event is Ready for _, _, event, _ in world.events_of(call))
-
-
-def standing(world, line):
-    return [ticket for _, ticket in world.book.line(line).order]
 
 
 def test_a_late_release_ends_no_newer_reservation():
@@ -57,11 +38,11 @@ def test_backoff_is_outside_every_line_and_nobody_shortens_it():
     holder = world.call("holder", HELD)
     call = world.call("x", Life(connects=((5, True), (5, False))))
     world.run(50)
-    assert standing(world, "slot") == ["x"]
+    assert world.standing("slot") == ["x"]
     world.pump.fire(holder, CLIENT_LEFT)
     world.run(10)
     assert call.state is State.BACKOFF
-    assert standing(world, "slot") == []
+    assert world.standing("slot") == []
     ends_ms = call.alarm_ms
     assert ends_ms >= world.time.now_ms() + 400
     world.call("y", agent="a", rungs=(rung("t", slot_only()),))
@@ -70,22 +51,6 @@ def test_backoff_is_outside_every_line_and_nobody_shortens_it():
     assert call.state is State.BACKOFF
     world.run()
     assert call.end is End.ANSWERED
-
-
-def test_who_steps_down_a_rung_stands_in_no_line_of_the_old_one():
-    world = World({"slot": SLOT, "other": SLOT})
-    world.call("holder", HELD, rungs=(rung("t", slot_only()),))
-    call = world.call(
-        "x",
-        Life(connects=((5, True), (5, False), (5, False), (9_000, True)), sends=((),)),
-        rungs=(rung("t", slot_only()), rung("u", slot_only("u1", "other"))),
-    )
-    world.run(20)
-    assert standing(world, "slot") == ["x"]
-    world.run(4_000)
-    assert (call.state, call.rung) == (State.CONNECTING, 1)
-    assert standing(world, "slot") == []
-    assert len(world.room) == 0
 
 
 def test_an_agent_with_too_many_tickets_is_sent_away_from_every_line():
@@ -102,8 +67,8 @@ def test_an_agent_with_too_many_tickets_is_sent_away_from_every_line():
     world.run(1_000)
     assert (call.end, call.reason) == (End.DEFERRED, Reason.POLICY_AGENT_BACKLOG)
     assert call.score == first_score(1)
-    assert [one.id for _, _, one in world.room._lines["a"]] == standing(world, "a") == ["behind"]
-    assert [one.id for _, _, one in world.room._lines["b"]] == standing(world, "b") == ["stands in b"]
+    assert [one.id for _, _, one in world.room._lines["a"]] == world.standing("a") == ["behind"]
+    assert [one.id for _, _, one in world.room._lines["b"]] == world.standing("b") == ["stands in b"]
 
 
 def test_a_store_that_is_lost_while_the_agent_fills_its_places_is_waited_for():
@@ -120,24 +85,13 @@ def test_a_store_that_is_lost_while_the_agent_fills_its_places_is_waited_for():
     assert (call.state, call.reason) == (State.WAITING, Reason.GATE_STORE_LOST)
 
 
-def test_a_deferral_says_whether_keys_or_the_store_are_missing():
-    world = World(delays=repeat(150))
-    lost = world.call("lost", wait_until_ms=1_000_000)
-    keyless = world.call("keyless", rungs=(rung(),), wait_until_ms=1_000_000)
-    keyless.rungs[0].ring.observe("k1", REFUSES.outcome, 1_000_000, 1_000_001)
-    world.run()
-    assert (lost.end, lost.reason) == (End.DEFERRED, Reason.GATE_STORE_LOST)
-    assert (keyless.end, keyless.reason) == (End.DEFERRED, Reason.POLICY_KEYS_OUT)
-    assert keyless.denied.not_before_ms == 1_000_001 + 2_000
-
-
 def test_the_alarm_of_a_stale_attempt_does_not_ring_in_line():
     world = World({"rate": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=15_000)})
     only_rate = (rung("t", route(fixed=(("rate", 1, 0),), metered=(), whole=())),)
     call = world.call("x", Life(sends=(((0, STALE),),)), rungs=only_rate, content_ms=1_000)
     world.run(14_000)
     assert call.state is State.WAITING
-    assert asks_of(world, call) == 2
+    assert world.asks_of(call) == 2
 
 
 def test_a_store_slower_than_tokens_live_is_not_asked_in_a_loop():
@@ -165,87 +119,6 @@ def test_a_dial_has_its_time_even_where_nobody_waits():
     call = world.call("x", Life(connects=((4_900, True),)), wait_until_ms=1_000_000)
     world.run(5_000)
     assert call.end is End.ANSWERED
-
-
-def test_a_free_key_is_found_at_once_when_another_was_asked_first():
-    for asked_first in ("k1", "k2"):
-        world = World({"s1": SLOT, "s2": SLOT})
-        routes = [slot_only("k1", "s1"), slot_only("k2", "s2")]
-        world.call("holder", HELD, rungs=(rung("t", routes[asked_first == "k2"]),))
-        call = world.call("x", HELD, rungs=(rung("t", *routes),), after_ms=1)
-        world.run(10)
-        assert call.state is State.SENDING
-
-
-def test_a_key_that_is_too_small_does_not_speak_for_the_others():
-    large = Limits(BudgetKind.LEVEL, burst=100, quota=1, window_ms=1_000)
-    small = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)
-    for first, second in (("large", "small"), ("small", "large")):
-        world = World({"large": large, "small": small})
-        routes = [route(name, (), (name,), whole=()) for name in (first, second)]
-        call = world.call("x", rungs=(rung("t", *routes),), prompt=50, reserve=0)
-        world.run(100)
-        assert call.end is End.ANSWERED
-
-
-def test_keys_that_are_out_for_long_are_not_waited_for_where_another_rung_stands():
-    for out_ms, used in ((60_000, 1), (2_000, 0)):
-        world = World()
-        first, second = rung("first"), rung("second")
-        outcome = REFUSES.outcome._replace(eject_ms=out_ms)
-        first.ring.observe("k1", outcome, 1_000_000, 1_000_001)
-        call = world.call("x", rungs=(first, second))
-        world.run()
-        assert (call.end, call.rung) == (End.ANSWERED, used)
-
-
-def test_who_waits_for_a_key_is_woken_when_one_comes_back():
-    world = World()
-    one, other = rung("one", FREE), rung("other", FREE)
-    for ring in (one.ring, other.ring):
-        ring.observe("k1", REFUSES.outcome._replace(eject_ms=60_000), 1_000_000, 1_000_001)
-    call = world.call("x", rungs=(one,), wait_until_ms=1_080_000)
-    elsewhere = world.call("elsewhere", rungs=(other,), wait_until_ms=1_080_000)
-    world.run(70_000)
-    assert (call.end, elsewhere.end) == (End.ANSWERED, End.ANSWERED)
-    assert not world.room.keyless
-
-
-def test_a_good_probe_wakes_those_who_wait_for_its_key_and_nobody_else():
-    world = World()
-    one, other = rung("one", FREE), rung("other", FREE)
-    for ring in (one.ring, other.ring):
-        ring.observe("k1", REFUSES.outcome._replace(eject_ms=1_000), 1_000_000, 1_000_001)
-    world.time.run(1_001_100)
-    probe = world.call("probe", held_for(500), rungs=(one,))
-    world.call("lost probe", HELD, rungs=(other,))
-    waits = [world.call(f"x{ring.target}", rungs=(ring,)) for ring in (one, other)]
-    world.run(400)
-    assert [call.reason for call in waits] == [Reason.POLICY_KEYS_OUT] * 2
-    world.run(250)
-    assert probe.end is End.ANSWERED
-    assert [asks_of(world, call) for call in waits] == [2, 1]
-
-
-def test_dead_keys_of_the_last_rung_fail_the_call():
-    world = World()
-    last = rung()
-    last.ring.observe("k1", KEY_DEAD.outcome, 1_000_000, 1_000_001)
-    call = world.call("x", rungs=(last,))
-    world.run()
-    assert (call.end, call.reason) == (End.FAILED, Reason.POLICY_KEYS_OUT)
-    world.check_clean()
-
-
-def test_what_never_fits_tries_the_next_rung_and_is_refused_on_the_last():
-    world = World()
-    small = rung("small", route(metered=(), fixed=(("slot", 0, 2),)))
-    fits = world.call("fits", rungs=(small, rung("next")))
-    never = world.call("never", rungs=(rung("next"), small, small), prompt=2_000)
-    world.run()
-    assert (fits.end, fits.rung) == (End.ANSWERED, 1)
-    assert (never.end, never.reason, never.rung) == (End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT, 2)
-    world.check_clean()
 
 
 def test_a_ticket_that_is_due_when_patience_ends_is_served():
@@ -321,7 +194,7 @@ def test_a_denial_in_line_keeps_the_place_that_the_store_gave():
     assert call.denied.kind is BlockKind.EVENT
     score = call.score
     world.run(2_000)
-    assert asks_of(world, call) > 1
+    assert world.asks_of(call) > 1
     assert call.score == score
     assert call.standing == ("slot",)
 
@@ -351,7 +224,7 @@ def test_who_finds_its_agents_places_taken_is_paced_without_one():
         world.call(name, HELD, agent="a")
         world.run(20)
     assert [(one.ticket, one.waits) for one in world.store.taken][-2:] == [("two", True), ("two", False)]
-    assert standing(world, "slot") == ["one"]
+    assert world.standing("slot") == ["one"]
 
 
 def test_a_call_that_connects_again_has_no_key_yet():
@@ -409,10 +282,3 @@ def test_who_was_deferred_comes_back_before_those_who_came_later():
     world.run()
     assert (later.end, again.end) == (End.ANSWERED, End.ANSWERED)
     assert again.sent_ms < later.sent_ms
-
-
-def test_every_rung_has_its_own_time_to_begin():
-    world = World()
-    call = world.call("x", Life(sends=((), ((7_500, OK),))), rungs=(rung("first"), rung("second")))
-    world.run()
-    assert (call.end, call.rung) == (End.ANSWERED, 1)

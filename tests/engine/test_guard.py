@@ -249,6 +249,19 @@ def test_every_loss_begins_cold():
         assert not gates.guards[0].lost
 
 
+def test_one_call_in_a_while_tries_the_lost_store_and_the_others_do_not_wait_for_it():
+    gates = Gates(1)
+    gates.lose(60_000)
+    waits = []
+    for _ in range(100):
+        name, asked_ms = gates.ask(("rate", 1, 0)), gates.time.now_ms()
+        gates.run(10)
+        waits.append((name, asked_ms))
+    gates.run(ANSWER_MS)
+    slow = [asked_ms for name, asked_ms in waits if gates.told[name][1] > asked_ms]
+    assert [later - sooner for sooner, later in zip(slow, slow[1:], strict=False)] == [PROBE_MS + ANSWER_MS] * 2
+
+
 def test_slots_are_no_debt():
     gates = Gates(1)
     gates.lose(5_000)

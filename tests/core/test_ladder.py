@@ -1,0 +1,138 @@
+"""Which key at which rung: what is offered, when a rung is left, who waits for a key (design 4: Keys, Retry)."""
+
+from itertools import repeat
+
+from life import (
+    HELD,
+    KEY_DEAD,
+    OK,
+    REFUSES,
+    SLOT,
+    Life,
+    World,
+    held_for,
+    route,
+    rung,
+    slot_only,
+)
+from swarmgate.core.commands import End
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import State
+
+FREE = route(fixed=(), metered=(), whole=())
+
+
+def test_who_steps_down_a_rung_stands_in_no_line_of_the_old_one():
+    world = World({"slot": SLOT, "other": SLOT})
+    world.call("holder", HELD, rungs=(rung("t", slot_only()),))
+    call = world.call(
+        "x",
+        Life(connects=((5, True), (5, False), (5, False), (9_000, True)), sends=((),)),
+        rungs=(rung("t", slot_only()), rung("u", slot_only("u1", "other"))),
+    )
+    world.run(20)
+    assert world.standing("slot") == ["x"]
+    world.run(4_000)
+    assert (call.state, call.rung) == (State.CONNECTING, 1)
+    assert world.standing("slot") == []
+    assert len(world.room) == 0
+
+
+def test_a_deferral_says_whether_keys_or_the_store_are_missing():
+    world = World(delays=repeat(150))
+    lost = world.call("lost", wait_until_ms=1_000_000)
+    keyless = world.call("keyless", rungs=(rung(),), wait_until_ms=1_000_000)
+    keyless.rungs[0].ring.observe("k1", REFUSES.outcome, 1_000_000, 1_000_001)
+    world.run()
+    assert (lost.end, lost.reason) == (End.DEFERRED, Reason.GATE_STORE_LOST)
+    assert (keyless.end, keyless.reason) == (End.DEFERRED, Reason.POLICY_KEYS_OUT)
+    assert keyless.denied.not_before_ms == 1_000_001 + 2_000
+
+
+def test_a_free_key_is_found_at_once_when_another_was_asked_first():
+    for asked_first in ("k1", "k2"):
+        world = World({"s1": SLOT, "s2": SLOT})
+        routes = [slot_only("k1", "s1"), slot_only("k2", "s2")]
+        world.call("holder", HELD, rungs=(rung("t", routes[asked_first == "k2"]),))
+        call = world.call("x", HELD, rungs=(rung("t", *routes),), after_ms=1)
+        world.run(10)
+        assert call.state is State.SENDING
+
+
+def test_a_key_that_is_too_small_does_not_speak_for_the_others():
+    large = Limits(BudgetKind.LEVEL, burst=100, quota=1, window_ms=1_000)
+    small = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)
+    for first, second in (("large", "small"), ("small", "large")):
+        world = World({"large": large, "small": small})
+        routes = [route(name, (), (name,), whole=()) for name in (first, second)]
+        call = world.call("x", rungs=(rung("t", *routes),), prompt=50, reserve=0)
+        world.run(100)
+        assert call.end is End.ANSWERED
+
+
+def test_keys_that_are_out_for_long_are_not_waited_for_where_another_rung_stands():
+    for out_ms, used in ((60_000, 1), (2_000, 0)):
+        world = World()
+        first, second = rung("first"), rung("second")
+        outcome = REFUSES.outcome._replace(eject_ms=out_ms)
+        first.ring.observe("k1", outcome, 1_000_000, 1_000_001)
+        call = world.call("x", rungs=(first, second))
+        world.run()
+        assert (call.end, call.rung) == (End.ANSWERED, used)
+
+
+def test_who_waits_for_a_key_is_woken_when_one_comes_back():
+    world = World()
+    one, other = rung("one", FREE), rung("other", FREE)
+    for ring in (one.ring, other.ring):
+        ring.observe("k1", REFUSES.outcome._replace(eject_ms=60_000), 1_000_000, 1_000_001)
+    call = world.call("x", rungs=(one,), wait_until_ms=1_080_000)
+    elsewhere = world.call("elsewhere", rungs=(other,), wait_until_ms=1_080_000)
+    world.run(70_000)
+    assert (call.end, elsewhere.end) == (End.ANSWERED, End.ANSWERED)
+    assert not world.room.keyless
+
+
+def test_a_good_probe_wakes_those_who_wait_for_its_key_and_nobody_else():
+    world = World()
+    one, other = rung("one", FREE), rung("other", FREE)
+    for ring in (one.ring, other.ring):
+        ring.observe("k1", REFUSES.outcome._replace(eject_ms=1_000), 1_000_000, 1_000_001)
+    world.time.run(1_001_100)
+    probe = world.call("probe", held_for(500), rungs=(one,))
+    world.call("lost probe", HELD, rungs=(other,))
+    waits = [world.call(f"x{ring.target}", rungs=(ring,)) for ring in (one, other)]
+    world.run(400)
+    assert [call.reason for call in waits] == [Reason.POLICY_KEYS_OUT] * 2
+    world.run(250)
+    assert probe.end is End.ANSWERED
+    assert [world.asks_of(call) for call in waits] == [2, 1]
+
+
+def test_dead_keys_of_the_last_rung_fail_the_call():
+    world = World()
+    last = rung()
+    last.ring.observe("k1", KEY_DEAD.outcome, 1_000_000, 1_000_001)
+    call = world.call("x", rungs=(last,))
+    world.run()
+    assert (call.end, call.reason) == (End.FAILED, Reason.POLICY_KEYS_OUT)
+    world.check_clean()
+
+
+def test_what_never_fits_tries_the_next_rung_and_is_refused_on_the_last():
+    world = World()
+    small = rung("small", route(metered=(), fixed=(("slot", 0, 2),)))
+    fits = world.call("fits", rungs=(small, rung("next")))
+    never = world.call("never", rungs=(rung("next"), small, small), prompt=2_000)
+    world.run()
+    assert (fits.end, fits.rung) == (End.ANSWERED, 1)
+    assert (never.end, never.reason, never.rung) == (End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT, 2)
+    world.check_clean()
+
+
+def test_every_rung_has_its_own_time_to_begin():
+    world = World()
+    call = world.call("x", Life(sends=((), ((7_500, OK),))), rungs=(rung("first"), rung("second")))
+    world.run()
+    assert (call.end, call.rung) == (End.ANSWERED, 1)
