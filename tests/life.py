@@ -248,6 +248,7 @@ class World:
 
     def answer(self, call, answer):
         self.answers.setdefault(call.id, []).append(answer)
+        assert call not in self.room.sleeping
 
     def intent(self, call, intent):
         self.noted.append((call.id, intent))
@@ -312,6 +313,7 @@ class World:
             assert all(entry.expires_ms < self.time.now_ms() + LAPSES_MS for entry in line.entries.values()), name
         assert len(self.room) == 0
         assert self.room.next_ms() is None
+        assert not self.room.keyless
         assert not self.room._lines
         assert not self.room._tickets
         assert not self.room.sleeping

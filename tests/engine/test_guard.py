@@ -1,6 +1,6 @@
 """A lost store is safe: a decision in 100 ms by the declared mode, shares that keep the bound, debt at return (P10)."""
 
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from types import SimpleNamespace
 
 import pytest
@@ -259,7 +259,7 @@ def test_one_call_in_a_while_tries_the_lost_store_and_the_others_do_not_wait_for
         waits.append((name, asked_ms))
     gates.run(ANSWER_MS)
     slow = [asked_ms for name, asked_ms in waits if gates.told[name][1] > asked_ms]
-    assert [later - sooner for sooner, later in zip(slow, slow[1:], strict=False)] == [PROBE_MS + ANSWER_MS] * 2
+    assert [later - sooner for sooner, later in pairwise(slow)] == [PROBE_MS + ANSWER_MS] * 2
 
 
 def test_slots_are_no_debt():
