@@ -11,8 +11,9 @@ import asyncio
 from swarmgate.http1.answer import SILENT, Answering
 from swarmgate.http1.framing import BadBody, request_body
 from swarmgate.http1.handler import Handler
-from swarmgate.http1.head import RequestHead, parse_request
+from swarmgate.http1.head import RequestHead
 from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
+from swarmgate.http1.head_memo import HeadMemo
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
@@ -26,12 +27,13 @@ STALLED_WRITE_MS = 60_000
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_handler", "_heads", "_waiting")
+    __slots__ = ("_body_ms", "_handler", "_heads", "_memo", "_waiting")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
         self._heads = HeadBuffer(REQUEST_FIRST)
+        self._memo = HeadMemo()
         self._waiting = bytearray()  # pipelined, unparsed
         self._body_ms = BODY_MS
 
@@ -73,7 +75,7 @@ class ClientEnd(Answering):
                     self.deadline_ms = min(self.deadline_ms, self._sweep.now_ms + HEAD_MS)
                     data = b""
                     break
-                head = parse_request(found[0])
+                head = self._memo.read(found[0])
             except BadHead as bad:
                 self._refuse(bad)
                 break
