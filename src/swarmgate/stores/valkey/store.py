@@ -209,6 +209,7 @@ class ValkeyStore:
     def _found(self) -> None:
         self.trouble = None
         self._tried.set()
+        self._queue.keep(Release("birth", ()))  # if this is one, it begins now, not with the first call
 
     def _lose(self, trouble: Trouble) -> None:
         """Nothing is decided: tell everybody at once; what was sent may have been done."""
