@@ -282,3 +282,17 @@ def test_who_was_deferred_comes_back_before_those_who_came_later():
     world.run()
     assert (later.end, again.end) == (End.ANSWERED, End.ANSWERED)
     assert again.sent_ms < later.sent_ms
+
+
+def test_a_call_that_was_crowded_once_may_wait_later():
+    world = World({"slot": SLOT}, delays=repeat(30), agent_tickets=1)
+    only_slot = (rung("t", slot_only()),)
+    world.call("holder", held_for(115), rungs=only_slot)
+    world.run(50)
+    world.call("one", held_for(2_000), rungs=only_slot, agent="a")
+    world.run(70)
+    call = world.call("x", Life(sends=(((20, FAILS),),)), rungs=only_slot, agent="a", rank=0)
+    world.run()
+    assert call.attempt == 2
+    assert (call.end, call.reason) == (End.ANSWERED, None)
+    assert [one.waits for one in world.store.taken if one.ticket == "x"][:3] == [True, False, True]

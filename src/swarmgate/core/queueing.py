@@ -102,6 +102,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     if now_ms - call.asked_ms > route.fresh_ms or now_ms >= call.deadline_ms:
         return _too_old(call, event, now_ms)
     call.denied = None
+    call.crowded = False
     call.route = route
     call.attempt += 1
     tried(call, now_ms)
