@@ -18,7 +18,7 @@ from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.ports import Clock, Fire
 from swarmgate.stores.memory.store import MemoryStore
 
-JUDGE_AT_MOST = 300
+JUDGE_AT_MOST = 256
 
 
 class Bound:
