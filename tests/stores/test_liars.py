@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 
+import msgspec
 import pytest
 from gates import ask, asked, opened, until
 
@@ -18,7 +19,7 @@ INFO = "redis_version:7.2.4\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\nrol
 
 @contextlib.asynccontextmanager
 async def fake(folder, answers):
-    """A server that answers each command by its first word, and hangs up where the answer is None."""
+    """A server that answers each command by its first word (or what that makes of it); None = it hangs up."""
     serving = set()
 
     async def serve(reader, writer):
@@ -30,6 +31,8 @@ async def fake(folder, answers):
                     size = int((await reader.readuntil(b"\r\n"))[1:])
                     command.append((await reader.readexactly(size + 2))[:-2])
                 answer = answers.get(command[0].decode(), b"+OK\r\n")
+                if callable(answer):
+                    answer = answer(command)
                 if answer is None:
                     break
                 writer.write(answer)
@@ -95,15 +98,36 @@ def test_whatever_is_no_decision_is_a_typed_loss(tmp_path, line, trouble):
     asyncio.run(main())
 
 
-def test_a_server_that_hangs_up_is_unreachable_and_its_settlements_are_told_to_the_next(tmp_path, server):
+def test_what_was_answered_is_told_though_the_server_dies_with_the_next(tmp_path):
+    scripts = []
+
+    def answer(command):
+        operations = msgspec.msgpack.decode(command[-1])[-1]
+        scripts.append(len(operations))
+        if len(scripts) == 3:
+            return None
+        told = msgspec.msgpack.encode((5, 1, 0, [["granted", 0, 9]] * len(operations)))
+        return f"${len(told)}\r\n".encode() + told + b"\r\n"
+
+    async def main():
+        async with fake(tmp_path, good(EVALSHA=answer)) as url, opened(url, c=COUNTER) as store:
+            await until(lambda: scripts == [1])
+            events = await asyncio.gather(*[asked(store, ask(f"l{one}", ("c", 1, 0))) for one in range(100)])
+            assert events == [Granted(5, 0, 9)] * 64 + [StoreLost(Trouble.UNREACHABLE)] * 36
+            assert scripts == [1, 64, 36]
+
+    asyncio.run(main())
+
+
+def test_a_server_that_never_answers_the_script_gives_way_to_the_next_which_hears_what_was_kept(tmp_path, server):
     server.client.flushall()
 
     async def main():
         async with fake(tmp_path, good(EVALSHA=None)) as url, opened(url, server.url, c=COUNTER) as store:
             store.settle("x", (), last=True)
-            store.release("x", ("c",))
-            await until(lambda: store.losses == 1)
-            await until(lambda: store.trouble is Trouble.UNREACHABLE)
+            await until(lambda: store.births == 1)
+            assert (store.trouble, store.losses) == (None, 1)
+            assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
 
     asyncio.run(main())
 

@@ -39,26 +39,37 @@ class Link:
     Errors of every method: `StoreTrouble`.
     """
 
-    __slots__ = ("_at", "_connection", "_servers", "_sha", "_text", "run")
+    __slots__ = ("_asked", "_at", "_connection", "_proven", "_servers", "_sha", "_text", "run")
 
     def __init__(self, servers: Sequence[str]) -> None:
         self._servers = [dict(parse_url(url)) for url in servers]
         self._at = 0
+        self._proven = False
         self._text = script()
         self._sha = sha1(self._text.encode(), usedforsecurity=False).hexdigest()
         self._connection: Any = None
+        self._asked: tuple[Any, ...] = ()
         self.run = ""
 
     async def connect(self, key: str, within_s: float) -> None:
-        """Reach a server that is fit and has `key`; if this one is not, the next of the list is tried next time."""
+        """Reach a server that is fit and has `key`; unless it answers the script, the next of the list is next."""
         place = self._servers[self._at % len(self._servers)]
         self._at += 1
+        self._proven = False
         await self._within(within_s, self._connect(place, key))
-        self._at -= 1
 
-    async def run_script(self, keys: list[str], argument: bytes, within_s: float) -> bytes:
-        """The script's answer; a server that does not know the script yet is given it, here and nowhere else."""
-        return await self._within(within_s, self._run_script(keys, argument))
+    async def start(self, keys: list[str], argument: bytes, within_s: float) -> None:
+        """Send one call of the script; its `answer` comes before the next `start`."""
+        self._asked = (len(keys), *keys, argument)
+        await self._within(within_s, self._connection.send_command("EVALSHA", self._sha, *self._asked))
+
+    async def answer(self, within_s: float) -> bytes:
+        """What the script says; a server that does not know it yet is given it, here and nowhere else."""
+        answer = await self._within(within_s, self._answer())
+        if not self._proven:
+            self._proven = True
+            self._at -= 1
+        return answer
 
     async def check(self, key: str, within_s: float) -> None:
         """A sign of life."""
@@ -85,11 +96,11 @@ class Link:
                 return
         raise StoreTrouble(Trouble.MOVED, f"the slot of {key} is still moving")
 
-    async def _run_script(self, keys: list[str], argument: bytes) -> bytes:
+    async def _answer(self) -> bytes:
         try:
-            answer = await self._ask("EVALSHA", self._sha, len(keys), *keys, argument)
+            answer = await self._connection.read_response()
         except NoScriptError:
-            answer = await self._ask("EVAL", self._text, len(keys), *keys, argument)
+            answer = await self._ask("EVAL", self._text, *self._asked)
         if not isinstance(answer, bytes):
             raise StoreTrouble(Trouble.BROKEN, f"the script answered {answer!r:.80}")
         return answer

@@ -34,7 +34,7 @@ class Flight:
 
     def __init__(self, batch: Batch, since_s: float) -> None:
         self.batch = batch
-        self.asked: deque[Asked] = deque()
+        self.asked: list[Asked] = []
         self.since_s = since_s
 
     def add(self, asked: Asked) -> None:

@@ -137,21 +137,32 @@ class ValkeyStore:
             pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
     async def _turn(self) -> None:
-        """One script, or one sign of life."""
-        flight = self._flight = await self._next()
-        batch = flight.batch
-        within_s = min(ANSWER_S, flight.since_s + ANSWER_S - self._now_s())
-        answer = await self._link.run_script(
-            batch.keys(self._deployment), batch.argument(self._link.run), max(0.0, within_s)
-        )
+        """One answer; the next script leaves before it is told, so that server and callers work at the same time."""
+        flight = self._flight
+        if flight is None:
+            flight = await self._start(await self._next())
+        answer = await self._link.answer(self._left_s(flight))
         try:
-            answered = decode(batch, answer)
+            answered = decode(flight.batch, answer)
         except BadAnswer as error:
             raise StoreTrouble(Trouble.BROKEN, error) from error
-        self._note(answered)
-        for reply in answered.replies:
-            self._told(flight.asked.popleft(), reply)
         self._flight = None
+        following = self._queue.pop(self._now_s())
+        try:
+            if following is not None:
+                await self._start(following)
+        finally:
+            self._tell(flight, answered)
+
+    async def _start(self, flight: Flight) -> Flight:
+        self._flight = flight
+        batch = flight.batch
+        argument = batch.argument(self._link.run)
+        await self._link.start(batch.keys(self._deployment), argument, self._left_s(flight))
+        return flight
+
+    def _left_s(self, flight: Flight) -> float:
+        return max(0.0, min(ANSWER_S, flight.since_s + ANSWER_S - self._now_s()))
 
     async def _next(self) -> Flight:
         while (flight := self._queue.pop(self._now_s())) is None:
@@ -163,16 +174,18 @@ class ValkeyStore:
                 await self._link.check(self._key, ANSWER_S)
         return flight
 
-    def _note(self, answered: Answered) -> None:
+    def _tell(self, flight: Flight, answered: Answered) -> None:
         self.clock_steps = answered.clock_steps
         if answered.birth_ms != self.birth_ms:
             self.birth_ms = answered.birth_ms
             self.births += 1
+        for asked, reply in zip(flight.asked, answered.replies, strict=True):
+            self._guard(self._told, asked, reply)
 
     def _told(self, asked: Asked, reply: Reply | Elsewhere) -> None:
         match reply:
             case Granted() | Denied() if asked.call is not None:
-                self._guard(self.fire, asked.call, reply)
+                self.fire(asked.call, reply)
             case Done(_, debt):
                 self.debt_units += debt
                 self._defining -= _budgets_of(asked.operation)
