@@ -176,10 +176,17 @@ class Twins(RuleBasedStateMachine):
             *[_take(f"t{one}", (name, cost, need - cost), rank=rank) for one, rank in enumerate(ranks)],
         )
 
-    @rule(name=st.one_of(names, st.just("slots")), reserve=st.integers(1, 3), life=lives)
-    def stream(self, name: str, reserve: int, life: list[tuple[str, int, int]]) -> None:
+    @rule(
+        name=st.one_of(names, st.just("slots")),
+        reserve=st.integers(1, 3),
+        life=lives,
+        rest_ms=st.sampled_from((0, 9_000)),
+    )
+    def stream(self, name: str, reserve: int, life: list[tuple[str, int, int]], rest_ms: int) -> None:
         """One lease, told of again and again: in one batch while no time passes, later in the next."""
-        batch: list[Operation] = [Define(name, WORLD[name]), _take("l0", (name, 0, reserve), waits=False)]
+        self._both(Define(name, WORLD[name]))
+        self.now_ms += rest_ms
+        batch: list[Operation] = [_take("l0", (name, 0, reserve), waits=False)]
         for what, units, wait_ms in life:
             if wait_ms:
                 self._both(*batch)
