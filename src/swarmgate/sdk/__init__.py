@@ -1,0 +1,1 @@
+"""What agents and orchestrators import: a transport through the gate, attribution, structured deferrals."""

@@ -1,0 +1,1 @@
+"""The append-only record that the data process writes, and how it is read."""

@@ -1,0 +1,1 @@
+"""The ledger: calls, attempts, deferrals, revisions and costs as SQL tables."""
