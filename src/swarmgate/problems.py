@@ -81,12 +81,12 @@ def problem(loc: Loc, reason: str, lines: Mapping[Loc, int]) -> Problem:
 def explain(
     error: ValidationError,
     raw: object,
-    names: Callable[[str], Collection[str]],
+    names: Callable[[Loc], Collection[str]],
     lines: Mapping[Loc, int],
     secret: Collection[str] = (),
 ) -> list[Problem]:
     """
-    Validation errors as problems; `names` tells the valid keys of a table (`targets.limits`), for misspelt ones.
+    Validation errors as problems; `names` tells the valid keys of the table at a path, for misspelt ones.
 
     What stands at or below a key in `secret` is not shown.
     """
@@ -94,7 +94,7 @@ def explain(
 
 
 def _one(
-    details: ErrorDetails, raw: object, names: Callable[[str], Collection[str]], secret: Collection[str]
+    details: ErrorDetails, raw: object, names: Callable[[Loc], Collection[str]], secret: Collection[str]
 ) -> tuple[Loc, str]:
     loc = _in_file(details["loc"], raw)
     context: dict[str, Any] = details.get("ctx", {})
@@ -102,8 +102,7 @@ def _one(
         case "missing":
             return loc, "is missing"
         case "extra_forbidden" | "unexpected_keyword_argument":
-            table = ".".join(part for part in loc[:-1] if isinstance(part, str))
-            return loc, f"is unknown; {nearest(loc[-1], names(table))}"
+            return loc, f"is unknown; {nearest(loc[-1], names(loc[:-1]))}"
         case "union_tag_not_found":
             return (*loc, "kind"), "is missing"
         case "union_tag_invalid":

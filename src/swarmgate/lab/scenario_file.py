@@ -77,10 +77,14 @@ def parse(text: str, name: str, source: str = "scenario") -> Scenario:
     try:
         read = Scenario.model_validate(raw | {"name": name, "story": _story(text)})
     except ValidationError as error:
-        found += explain(error, raw, _KEYS.__getitem__, lines)
+        found += explain(error, raw, _keys, lines)
     if found:
         raise FileError(source, found)
     return read
+
+
+def _keys(table: Loc) -> Collection[str]:
+    return _KEYS[".".join(part for part in table if isinstance(part, str))]
 
 
 def _story(text: str) -> str:

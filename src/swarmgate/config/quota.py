@@ -1,0 +1,42 @@
+"""How a limit is written: `500 per 60s`, `200_000 tokens per 1m`, `50 concurrent`."""
+
+import re
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator
+
+from swarmgate.core.compiler import Unit
+from swarmgate.core.duration import parse_duration_ms
+from swarmgate.core.errors import BadInput
+from swarmgate.problems import nearest
+
+_LIMIT = re.compile(r"([0-9][0-9_]{0,17})(?: ([a-z_]+))?(?: per (.+))?")
+_METERED = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+
+
+class Quota(NamedTuple):
+    """An amount of a unit in any window of that length; CONCURRENT has no window."""
+
+    amount: int
+    unit: Unit
+    window_ms: int
+
+    def __str__(self) -> str:
+        window = f" per {self.window_ms / 1_000:g}s" if self.window_ms else ""
+        return f"{self.amount} {self.unit}{window}"
+
+
+def _quota(text: object) -> Quota:
+    found = _LIMIT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise BadInput("", f'{text!r} is no limit; write "500 per 60s", "200_000 tokens per 1m" or "50 concurrent"')
+    amount, unit, window = found.groups()
+    if unit is not None and unit not in _METERED:
+        raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, _METERED)}")
+    known = Unit(unit or Unit.REQUESTS)
+    if (window is None) != (known is Unit.CONCURRENT):
+        raise BadInput("", f'{text!r}: "concurrent" has no window, everything else has one, as in "500 per 60s"')
+    return Quota(int(amount), known, 0 if window is None else parse_duration_ms(window, ""))
+
+
+Limits = tuple[Annotated[Quota, BeforeValidator(_quota)], ...]

@@ -1,0 +1,42 @@
+"""`[routes]`: what a caller asks for, and the ladder of deployments that may serve it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator
+
+from swarmgate.core.errors import BadInput
+from swarmgate.problems import Loc, nearest
+
+ANY_MODEL = "*"
+
+
+class Deployment(NamedTuple):
+    """One rung: a model at a target; model `*` = whatever the caller asked for."""
+
+    target: str
+    model: str
+
+
+def _ladder(value: object) -> tuple[Deployment, ...]:
+    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str) and "/" in text]
+    if not texts or (isinstance(value, list) and len(texts) < len(value)):
+        raise BadInput("", 'is no ladder; write "target/model" or ["target/model", "next/model"]')
+    return tuple(Deployment(*text.split("/", 1)) for text in texts)
+
+
+Ladder = Annotated[tuple[Deployment, ...], BeforeValidator(_ladder)]
+
+
+def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Rungs at targets that are not there."""
+    targets, routes = raw.get("targets"), raw.get("routes", {})
+    if not isinstance(targets, dict) or not isinstance(routes, dict):
+        return
+    if len(targets) > 1 and not routes:
+        yield ("routes",), "is missing: with several targets each model needs a ladder"
+    for alias, value in routes.items():
+        for text in value if isinstance(value, list) else [value]:
+            name = text.partition("/")[0] if isinstance(text, str) and "/" in text else None
+            if name is not None and name not in targets:
+                yield ("routes", alias), f"{name!r} is no target; {nearest(name, targets)}"

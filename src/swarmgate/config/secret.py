@@ -1,0 +1,34 @@
+"""A key never stands in the file: it is named (`env:NAME`, `file:PATH`) and kept as a secret that shows itself to nobody."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, SecretStr, ValidationInfo
+
+from swarmgate.core.errors import BadInput
+
+_KEY = re.compile(r"[!-~]{1,4096}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # anything else may be a key written by mistake: it is not repeated
+
+
+def _secret(reference: object, info: ValidationInfo) -> SecretStr:
+    """Errors never repeat what was written: it may be the key itself."""
+    kind, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
+    if kind == "env" and _VARIABLE.fullmatch(name):
+        key = (info.context or {}).get(name)
+        if key is None:
+            raise BadInput("", f"the environment has no {name}")
+    elif kind == "file":
+        try:
+            key = Path(name).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput("", f"the file {name} cannot be read: {type(error).__name__}") from None
+    else:
+        raise BadInput("", "must be env:NAME or file:PATH; a key does not stand in this file")
+    if not _KEY.fullmatch(key):
+        raise BadInput("", f"{kind}:{name} does not hold one key: visible ASCII without spaces")
+    return SecretStr(key)
+
+
+Secret = Annotated[SecretStr, BeforeValidator(_secret)]

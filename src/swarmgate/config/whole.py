@@ -1,0 +1,81 @@
+"""
+The sections put together, and the file read: a new section is a module with its model, and one line in `Config`.
+
+What refers to another section is looked up in the raw file (`REFERENCES`), so that it is told together with the rest.
+Sections whose keys hold secrets stand in `SECRET`: what is written there is never repeated.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from swarmgate.config import routes as route_section
+from swarmgate.config.addresses import Listen, ListenText
+from swarmgate.config.routes import Ladder
+from swarmgate.config.table import Name, Table, keys_at
+from swarmgate.config.targets import Target
+from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, problem
+
+REFERENCES = (route_section.unresolved,)
+SECRET = ("keys",)
+
+
+class Config(Table):
+    """The whole file; without routes the only target serves every model."""
+
+    listen: ListenText = Listen("127.0.0.1", 8787)
+    targets: Annotated[dict[Name, Target], Field(min_length=1)]
+    routes: dict[str, Ladder] = Field(default_factory=dict)
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Config:
+    """The configuration in a file. Errors: `FileError` with all its problems, OSError if it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            str(path), [Problem(1, "file", f"is not UTF-8: {error.reason} at byte {error.start}")]
+        ) from None
+    return parse(text, environment, str(path))
+
+
+def parse(text: str, environment: Mapping[str, str], source: str = "configuration") -> Config:
+    """The configuration that `text` describes. Errors: `FileError` with all its problems."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise FileError(source, [Problem(int(line[1]) if line else 1, "file", f"is not TOML: {error}")]) from None
+    lines = key_lines(text)
+    found = [problem(loc, reason, lines) for references in REFERENCES for loc, reason in references(raw)]
+    try:
+        config = Config.model_validate(raw, context=environment)
+    except ValidationError as error:
+        found += explain(error, raw, _keys, lines, SECRET)
+    if found:
+        raise FileError(source, found)
+    return config
+
+
+def from_environment(environment: Mapping[str, str]) -> Config:
+    """
+    What holds without a file: `OPENAI_API_KEY` at OpenAI, or at `OPENAI_BASE_URL`.
+
+    Errors: `FileError` if there is no such key, or the URL is none.
+    """
+    target = {
+        "base_url": environment.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        "keys": {"openai_api_key": "env:OPENAI_API_KEY"},
+    }
+    try:
+        return Config.model_validate({"targets": {"openai": target}}, context=environment)
+    except ValidationError as error:
+        raise FileError("environment", explain(error, {}, _keys, {}, SECRET)) from None
+
+
+def _keys(table: Loc) -> list[str]:
+    return keys_at(Config, table)
