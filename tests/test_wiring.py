@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from swarmgate.config import parse
+from swarmgate.core.compiler import Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.gate.model_route import PATHS
 from swarmgate.wiring import plan
@@ -48,6 +49,12 @@ def test_keys_have_budgets_of_their_own_and_one_line():
     assert len({made.lines[name] for name in names}) == 1
     assert made.budgets["openai: 5 concurrent"].kind is BudgetKind.LEASES
     assert "openai: 5 concurrent" not in made.lines
+
+
+def test_a_budget_tells_what_was_published():
+    said = made.published["openai/a: 500 requests per 60s"]
+    assert (said.amount, said.unit, said.window_ms) == (500, Unit.REQUESTS, 60_000)
+    assert set(made.published) < set(made.budgets)
 
 
 def test_requests_carry_the_credential_of_their_target():

@@ -14,7 +14,7 @@ from swarmgate.core.book import Book
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
-from swarmgate.core.routing import Budget, route
+from swarmgate.core.routing import Budget, budget, route
 from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.gate.model_route import PATHS, Ladders
 from swarmgate.gate.service import Gate, Plan
@@ -46,13 +46,14 @@ def plan(config: Config) -> Plan:
     shops = {name: _Shop(name, target) for name, target in config.targets.items()}
     routes = config.routes or {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
-    budgets = [budget for shop in shops.values() for budget in shop.budgets()]
-    limits = dict(pair for budget in budgets for pair in budget.limits())
+    budgets = [one for shop in shops.values() for one in shop.budgets()]
+    limits = dict(pair for one in budgets for pair in one.limits())
     return Plan(
         Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
         {name: shop.model_target() for name, shop in shops.items()},
         limits,
         {name: one.line for name, one in limits.items() if one.line},
+        {one.name: one.published for one in budgets},
     )
 
 
@@ -63,10 +64,10 @@ class _Shop:
         self._name = name
         self._target = target
         self._retries = RetryBudget()
-        self._shared = [Budget(f"{name}: {quota}", quota.unit, target.compiled(quota)) for quota in target.limits]
+        self._shared = [budget(f"{name}: {quota}", target.published(quota)) for quota in target.limits]
         self._own = {
             key: [
-                Budget(f"{name}/{key}: {quota}", quota.unit, target.compiled(quota, f"{name}: keys {quota}"))
+                budget(f"{name}/{key}: {quota}", target.published(quota, f"{name}: keys {quota}"))
                 for quota in target.key_limits
             ]
             for key in target.keys

@@ -8,7 +8,7 @@ from swarmgate.config.addresses import BaseUrlText
 from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
-from swarmgate.core.compiler import HEADROOM_PERCENT, Compiled, Published, Unit, compile_limit
+from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
 
@@ -29,19 +29,17 @@ class Target(Table):
     key_limits: Limits = ()
     largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
 
-    def compiled(self, quota: Quota, line: str = "") -> Compiled:
-        """The budget that keeps a quota; calls wait in `line`. Errors: `BadLimit` if none can."""
+    def published(self, quota: Quota, line: str = "") -> Published:
+        """A quota of this target as the compiler wants it; its calls wait in `line`."""
         largest = self.largest_tokens if quota.unit is Unit.TOKENS else 1
-        return compile_limit(
-            Published(
-                quota.amount,
-                quota.window_ms,
-                quota.unit,
-                headroom_percent=self.headroom,
-                largest=(largest, largest, largest),
-                line=line,
-                sharing=len(self.keys) if line else 1,
-            )
+        return Published(
+            quota.amount,
+            quota.window_ms,
+            quota.unit,
+            headroom_percent=self.headroom,
+            largest=(largest, largest, largest),
+            line=line,
+            sharing=len(self.keys) if line else 1,
         )
 
     @model_validator(mode="after")
@@ -49,7 +47,7 @@ class Target(Table):
         for field in ("limits", "key_limits"):
             for quota in getattr(self, field):
                 try:
-                    self.compiled(quota)
+                    compile_limit(self.published(quota))
                 except BadLimit as bad:
                     raise BadInput(field, f"{quota}: {bad.reason}") from None
         return self

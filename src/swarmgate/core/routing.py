@@ -9,23 +9,33 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarmgate.core.book import Demand
-from swarmgate.core.compiler import WAY, Compiled, Unit
+from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Route
 
 
 class Budget(NamedTuple):
-    """One limit of a target or of a key, compiled, under the name of its budget."""
+    """One limit of a target or of a key, as published and as compiled, under the name of its budget."""
 
     name: str
-    unit: Unit
+    published: Published
     compiled: Compiled
+
+    @property
+    def unit(self) -> Unit:
+        """What it counts."""
+        return self.published.unit
 
     def limits(self) -> list[tuple[str, Limits]]:
         """The budgets that a store must know for it: itself, and its places on the way."""
         way = self.compiled.way()
         own = [(self.name, self.compiled.limits)]
         return own if way is None else [*own, (self.name + WAY, way)]
+
+
+def budget(name: str, published: Published) -> Budget:
+    """The budget that keeps a published limit. Errors: `BadLimit` if none can."""
+    return Budget(name, published, compile_limit(published))
 
 
 def route(key: str, budgets: Iterable[Budget]) -> Route:
@@ -37,17 +47,17 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
     ways: list[str] = []
     weighed: list[str] = []
     fresh_ms = Route._field_defaults["fresh_ms"]
-    for name, unit, compiled in budgets:
+    for name, published, compiled in budgets:
         fresh_ms = min(fresh_ms, compiled.fresh_ms)
         is_bucket = compiled.limits.kind is BudgetKind.LEVEL
         if is_bucket:
             ways.append(name + WAY)
-        if unit is Unit.TOKENS:
+        if published.unit is Unit.TOKENS:
             metered.append(name)
             weighed += ways[-1:] if is_bucket else []
         elif compiled.limits.kind is BudgetKind.LEASES:
             fixed.append((name, 0, 1))
-            (whole if unit is Unit.CONCURRENT else first_byte).append(name)
+            (whole if published.unit is Unit.CONCURRENT else first_byte).append(name)
         else:
             fixed.append((name, 1, 0))
             fixed += [(name + WAY, 0, 1)] if is_bucket else []

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from swarmgate.core.commands import Answer, End
+from swarmgate.core.compiler import Published
 from swarmgate.core.limits import Limits
 from swarmgate.core.queueing import leave_and_end
 from swarmgate.core.reasons import Reason
@@ -39,12 +40,17 @@ BACKLOG = 4_096
 
 
 class Plan(NamedTuple):
-    """What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line."""
+    """
+    What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line.
+
+    `published` has the limit that each budget keeps, as its owner states it; places on the way have none.
+    """
 
     ladders: Ladders
     targets: Mapping[str, ModelTarget]
     budgets: Mapping[str, Limits]
     lines: Mapping[str, str]
+    published: Mapping[str, Published]
 
 
 class Upkeep:

@@ -7,14 +7,14 @@ The gate is told the published limit, or the assumed one where the true limit is
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarmgate.core.compiler import Compiled, Published, Unit, compile_limit
+from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
-from swarmgate.core.routing import Budget, route
+from swarmgate.core.routing import Budget, budget, route
 from swarmgate.engine.teacher import Lesson
 from swarmgate.lab import scenario as told
 
@@ -43,23 +43,21 @@ class TargetPolicy:
         self._largest = largest
         self.hidden = any(limit.hidden for limit in settings.limits)
         self.budgets = [
-            ScopeBudget(scope, index, Budget(f"{settings.name}:{scope + 1}:{index}", *self._compile(index, limit)))
+            ScopeBudget(scope, index, budget(f"{settings.name}:{scope + 1}:{index}", self._published(index, limit)))
             for scope in range(settings.scopes)
             for index, limit in enumerate(settings.limits)
         ]
 
-    def _compile(self, index: int, limit: told.RateLimit | told.ConcurrencyLimit) -> tuple[Unit, Compiled]:
+    def _published(self, index: int, limit: told.RateLimit | told.ConcurrencyLimit) -> Published:
         unit = Unit.CONCURRENT if isinstance(limit, told.ConcurrencyLimit) else Unit(limit.unit)
-        return unit, compile_limit(
-            Published(
-                limit.assumed or limit.limit,
-                0 if isinstance(limit, told.ConcurrencyLimit) else limit.window_ms,
-                unit,
-                headroom_percent=100 if limit.hidden else self.settings.headroom_percent,
-                largest=self._largest if unit is Unit.TOKENS else NO_CALL,
-                line=f"{self.settings.name}:{index}" if self.settings.scopes > 1 else "",
-                sharing=self.settings.scopes,
-            )
+        return Published(
+            limit.assumed or limit.limit,
+            0 if isinstance(limit, told.ConcurrencyLimit) else limit.window_ms,
+            unit,
+            headroom_percent=100 if limit.hidden else self.settings.headroom_percent,
+            largest=self._largest if unit is Unit.TOKENS else NO_CALL,
+            line=f"{self.settings.name}:{index}" if self.settings.scopes > 1 else "",
+            sharing=self.settings.scopes,
         )
 
     def limits(self) -> Iterable[tuple[str, Limits]]:
