@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
+from swarmgate.gate import taps
 from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_error_body, read_tail
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
@@ -87,6 +88,30 @@ def test_an_event_without_an_end_is_not_held_for_ever():
     for _ in range(200):
         tap.feed(b"data: " + b"x" * 1_000)
     assert len(tap.carry) <= 64 * 1024
+
+
+class Searched:
+    """An end-of-event search that counts the bytes it was given."""
+
+    def __init__(self, pattern):
+        self.pattern = pattern
+        self.searched = 0
+
+    def finditer(self, data, start):
+        self.searched += len(data) - start
+        return self.pattern.finditer(data, start)
+
+
+@pytest.mark.parametrize("size", [1, 16, 1_000])
+def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
+    search = Searched(taps._SSE_END)
+    monkeypatch.setattr(taps, "_SSE_END", search)
+    stream = b"data: " + b"x" * 60_000 + b"\n\n" + DONE
+    tap = StreamTap()
+    for at in range(0, len(stream), size):
+        tap.feed(stream[at : at + size])
+    assert tap.finished
+    assert search.searched <= len(stream) + 3 * -(-len(stream) // size)
 
 
 @pytest.mark.parametrize(

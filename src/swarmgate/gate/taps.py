@@ -16,6 +16,7 @@ UNKNOWN = -1
 MOST_CARRIED_BYTES = 64 * 1024
 
 _SSE_END = re.compile(rb"\n\n|\r\n\r\n|\r\r")
+_LONGEST_END = 4
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE = b"[DONE]"
@@ -125,18 +126,24 @@ class StreamTap:
     def __init__(self) -> None:
         self.usage: Usage = NO_USAGE
         self.failure: Failure | None = None
-        self.carry = b""
+        self.carry = bytearray()
         self.begun = False
         self.finished = False
 
     def feed(self, payload: bytes) -> None:
         """Look at the events that became whole; one that is too long to hold is passed over."""
-        data = self.carry + payload
-        *whole, rest = _SSE_END.split(data)
-        self.carry = rest if len(rest) <= MOST_CARRIED_BYTES else b""
-        for event in whole:
+        carry = self.carry
+        unseen = max(0, len(carry) - _LONGEST_END + 1)  # what was searched once is not searched again
+        carry += payload
+        begins = 0
+        for end in _SSE_END.finditer(carry, unseen):
+            event = bytes(carry[begins : end.start()])
+            begins = end.end()
             if not self.begun or any(mark in event for mark in _MARKS):
                 self._look(event)
+        del carry[:begins]
+        if len(carry) > MOST_CARRIED_BYTES:
+            carry.clear()
 
     def close(self, last: bytes) -> None:
         """The body is whole: `last` was not fed yet; what is carried is its last event, blank line or not."""
