@@ -5,6 +5,7 @@ The documents say what the code does: commands, targets of make, scenarios, code
 """
 
 import ast
+import gzip
 import re
 import tomllib
 from pathlib import Path
@@ -42,6 +43,11 @@ def fenced(page, language):
 
 def prose(page):
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def plain_text(path):
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
 
 
 def section(page, title):
@@ -164,7 +170,7 @@ def test_every_folder_of_the_package_is_in_the_tree():
 def test_nothing_that_is_shipped_names_the_place_where_it_was_made():
     shipped_files = [*ROOT.glob("*"), *(ROOT / ".ci").glob("*"), *(ROOT / "docs").rglob("*"), *SOURCE.rglob("*")]
     texts = [path for path in shipped_files if path.is_file() and path.suffix != ".pyc" and path.name != ".git"]
-    assert [path for path in texts if PRIVATE.search(path.read_text(encoding="utf-8"))] == []
+    assert [path for path in texts if PRIVATE.search(plain_text(path))] == []
 
 
 if __name__ == "__main__":
