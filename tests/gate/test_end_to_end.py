@@ -42,7 +42,8 @@ def test_the_key_goes_to_its_target_and_nowhere_else(capfd):
             )
             hit = on.stand_in.hits[0]
             assert hit.headers["authorization"] == f"Bearer {KEY}"
-            assert not [name for name in hit.headers if name.startswith("x-swarmgate") or name == "cookie"]
+            ours = [name for name in hit.headers if name.startswith("x-swarmgate") or name == "cookie"]
+            assert ours == ["x-swarmgate-hop"]
             assert KEY not in str(dict(raw.headers)) + raw.text
             assert raw.headers["x-swarmgate-key-id"] == "first"
             assert KEY not in repr(vars(on.gate)) + repr(on.gate.pump.journal.entries)

@@ -6,6 +6,8 @@ import pytest
 from stage import UNARY, warm, whole
 from wires import Bench
 
+from swarmgate.gate.front import authorities
+
 TEXT = """
 [targets.up]
 base_url = "http://127.0.0.1:9/v1"
@@ -35,10 +37,10 @@ def answered(raw, bench=None):
 @pytest.mark.parametrize(
     ("raw", "status", "code", "words"),
     [
-        (request("/nowhere"), 404, "unknown_path", "/v1/chat/completions"),
-        (request("/v1/chat/completions/x"), 404, "unknown_path", "served"),
-        (request("/v1/files", b"", "GET"), 404, "unknown_path", "GET /v1/files"),
-        (request("/v1/chat/completions", b"", "GET"), 405, "method_not_allowed", "POST"),
+        (request("/nowhere"), 404, "caller_unknown_path", "/v1/chat/completions"),
+        (request("/v1/chat/completions/x"), 404, "caller_unknown_path", "served"),
+        (request("/v1/files", b"", "GET"), 404, "caller_unknown_path", "GET /v1/files"),
+        (request("/v1/chat/completions", b"", "GET"), 405, "caller_method", "POST"),
         (request(body=b"[]"), 400, "caller_bad_request", "one JSON object"),
         (request(body=b'{"model":"fast","model":"slow"}'), 400, "caller_bad_request", "twice"),
         (request(body=b'{"model":"fest"}'), 404, "caller_unknown_model", "fast"),
@@ -113,7 +115,14 @@ def test_what_belongs_to_the_gate_stays_here():
     bench.dialler.succeed()
     sent = bench.dialler.opened[0][1].written[0].partition(b"\r\n\r\n")[0]
     names = [line.partition(b":")[0] for line in sent.split(b"\r\n")[1:]]
-    assert names == [b"host", b"authorization", b"accept-encoding", b"anthropic-version", b"content-length"]
+    assert names == [
+        b"host",
+        b"authorization",
+        b"accept-encoding",
+        b"x-swarmgate-hop",
+        b"anthropic-version",
+        b"content-length",
+    ]
     assert b"authorization: Bearer sk-1\r\n" in sent
     assert b"accept-encoding: identity\r\n" in sent
 
@@ -129,3 +138,79 @@ def test_pipelined_requests_are_answered_in_order():
     assert statuses == [b"200", b"400"]
     end.data_received(whole(UNARY))
     assert bench.ends == ["answered", "answered"]
+
+
+class Echo:
+    """A surface that answers with what it was given."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def begin(self, end, head, path, said):
+        end.respond(200, [(b"x-path", path)], f"{self.name} {said}".encode())
+
+
+def served(front_setup, raw):
+    bench = Bench(TEXT)
+    bench.gate.front.own = authorities("127.0.0.1", 8787)
+    front_setup(bench.gate.front)
+    bench.client.data_received(raw)
+    head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    return int(head.split()[1]), fields.get("x-path"), body.decode()
+
+
+def all_surfaces(front):
+    front.exact[b"/a"] = Echo("exact")
+    for prefix in (b"/a/", b"/a/b/", b"/to/"):
+        front.serve_below(prefix, Echo(prefix.decode()))
+    front.absolute, front.tunnels = Echo("absolute"), Echo("tunnels")
+
+
+@pytest.mark.parametrize(
+    ("start", "status", "path", "body"),
+    [
+        ("GET /a", 200, "/a", "exact None"),
+        ("GET /a?b=/a/b/", 200, "/a?b=/a/b/", "exact None"),
+        ("GET /a/x?y", 200, "/a/x?y", "/a/ None"),
+        ("GET /a/b/c", 200, "/a/b/c", "/a/b/ None"),
+        ("GET /as/agent=z/to/https/h/p?q", 200, "/to/https/h/p?q", "/to/ {'agent': 'z'}"),
+        ("GET http://127.0.0.1:8787/a/x", 200, "/a/x", "/a/ None"),
+        ("GET http://LOCALHOST:8787/as/goal=g/a", 200, "/a", "exact {'goal': 'g'}"),
+        ("GET http://[::1]:8787/a", 200, "/a", "exact None"),
+        ("GET http://other.org/a", 200, "http://other.org/a", "absolute None"),
+        ("GET http://127.0.0.1:8788/a", 200, "http://127.0.0.1:8788/a", "absolute None"),
+        ("GET https://127.0.0.1:8787/a", 200, "https://127.0.0.1:8787/a", "absolute None"),
+        ("CONNECT h:443", 200, "h:443", "tunnels None"),
+        ("GET http://127.0.0.1:8787", 404, None, None),
+        ("OPTIONS *", 404, None, None),
+        ("GET /b", 404, None, None),
+    ],
+)
+def test_which_surface_serves_a_target(start, status, path, body):
+    authority = start.split("://")[1].partition("/")[0] if "://" in start else start.split()[1]
+    host = authority if "://" in start or start.startswith("CONNECT") else "g"
+    said = served(all_surfaces, f"{start} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+    assert said[:2] == (status, path)
+    assert body in {said[2], None}
+
+
+@pytest.mark.parametrize("start", ["GET http://other.org/", "CONNECT h:443"])
+def test_without_a_surface_proxy_forms_are_not_served(start):
+    host = start.split()[1].removeprefix("http://").rstrip("/")
+    status, _, body = served(lambda _front: None, f"{start} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+    assert status == 404
+    assert json.loads(body)["error"]["code"] == "caller_unknown_path"
+
+
+def test_a_request_that_passed_this_gate_already_is_a_loop():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request("/v1/responses", b'{"model":"fast"}', "POST", "x-swarmgate-hop: other"))
+    bench.dialler.succeed()
+    sent = bench.dialler.opened[0][1].written[0].partition(b"\r\n\r\n")[0]
+    hops = [line.partition(": ")[2] for line in sent.decode().split("\r\n") if line.startswith("x-swarmgate-hop")]
+    assert "other" in hops
+    bench.dialler.opened[0][0].data_received(whole(UNARY))
+    status, error = answered(request("/v1/responses", b"{}", "POST", f"x-swarmgate-hop: {', '.join(hops)}"))
+    assert (status, error["code"]) == (508, "gate_loop")

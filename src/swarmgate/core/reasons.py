@@ -13,6 +13,11 @@ class Reason(StrEnum):
 
     CALLER_BAD_REQUEST = "caller_bad_request"
     CALLER_UNKNOWN_MODEL = "caller_unknown_model"
+    CALLER_UNKNOWN_PATH = "caller_unknown_path"
+    CALLER_METHOD = "caller_method"
+    CALLER_ENCODING = "caller_encoding"
+    CALLER_UPGRADE = "caller_upgrade"
+    CALLER_TOO_LARGE = "caller_too_large"
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
     POLICY_RATE = "policy_rate"
@@ -35,12 +40,18 @@ class Reason(StrEnum):
     GATE_STORE_LOST = "gate_store_lost"
     GATE_STOPPING = "gate_stopping"
     GATE_BUSY = "gate_busy"
+    GATE_LOOP = "gate_loop"
     GATE_BUG = "gate_bug"
 
 
 SENTENCES: dict[Reason, str] = {
     Reason.CALLER_BAD_REQUEST: "The request is not one that can be sent; nothing was sent and nothing charged.",
     Reason.CALLER_UNKNOWN_MODEL: "No route has this model; the nearest names are listed.",
+    Reason.CALLER_UNKNOWN_PATH: "This path is not served here.",
+    Reason.CALLER_METHOD: "This path does not take this method.",
+    Reason.CALLER_ENCODING: "The request's body is compressed; send it as it is, without content-encoding.",
+    Reason.CALLER_UPGRADE: "WebSockets and other upgrades are not spoken here; use the HTTP endpoints.",
+    Reason.CALLER_TOO_LARGE: "The request's body is longer than the gate takes; nothing was sent.",
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
@@ -63,5 +74,6 @@ SENTENCES: dict[Reason, str] = {
     Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
     Reason.GATE_STOPPING: "The gate is stopping; repeat the call at its successor.",
     Reason.GATE_BUSY: "The gate has as many calls open as it may.",
+    Reason.GATE_LOOP: "The request passed this gate already; a target or a proxy points back at it.",
     Reason.GATE_BUG: "The gate failed by its own fault; the log has the details.",
 }

@@ -26,6 +26,11 @@ SDK_REPEATS = 2
 _STATUS = {
     Reason.CALLER_BAD_REQUEST: 400,
     Reason.CALLER_UNKNOWN_MODEL: 404,
+    Reason.CALLER_UNKNOWN_PATH: 404,
+    Reason.CALLER_METHOD: 405,
+    Reason.CALLER_ENCODING: 415,
+    Reason.CALLER_UPGRADE: 501,
+    Reason.CALLER_TOO_LARGE: 413,
     Reason.CALLER_DEADLINE: 504,
     Reason.POLICY_LARGER_THAN_LIMIT: 413,
     Reason.POLICY_KEYS_OUT: 503,
@@ -34,6 +39,7 @@ _STATUS = {
     Reason.GATE_STORE_LOST: 503,
     Reason.GATE_STOPPING: 503,
     Reason.GATE_BUSY: 503,
+    Reason.GATE_LOOP: 508,
     Reason.GATE_BUG: 500,
 }
 _TYPES = {400: "invalid_request_error", 404: "invalid_request_error", 413: "invalid_request_error"}

@@ -2,41 +2,83 @@
 Where every request arrives: from the head of a request to the surface that serves it.
 
 A surface gives back what listens to the rest of the request; it stands in `end.call` until the answer is over. Nothing
-is decided here but the path.
+is decided here but the form of the target and its path: exact paths are one look-up, the rest is looked at closer.
 """
 
-from collections.abc import Mapping
+import re
 from typing import Protocol
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
+from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
-from swarmgate.gate.relay import Relay
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
+
+_ABSOLUTE = re.compile(rb"(?i:http)://([^/?]*)")
+_USUAL_PORT = b":80"
+_SHOWN = 200  # bytes of a path that an error repeats
+
+
+class Listener(Protocol):
+    """What a surface leaves in `end.call`: it hears the rest of one request until its answer is over."""
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the request's body, never empty."""
+
+    def complete(self) -> None:
+        """The request is whole (also when it has no body)."""
+
+    def on_gone(self) -> None:
+        """The caller left; nothing can be answered."""
+
+    def on_pause(self) -> None:
+        """The caller reads more slowly than it is written to: stop the source."""
+
+    def on_resume(self) -> None:
+        """The caller caught up."""
 
 
 class Surface(Protocol):
     """One kind of request."""
 
-    def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
-        """A request begins; None if it was answered at once. `said` are the words of an `/as/` path."""
+    def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Listener | None:
+        """
+        A request begins; None if it was answered at once.
+
+        `path` is the target in the form that was registered for: with its query, without the words of an `/as/` path,
+        which are in `said`. Of a target in absolute form or of CONNECT it is the target as sent.
+        """
 
 
 class Front:
-    """The handler of every client connection: surfaces by exact path."""
+    """
+    The handler of every client connection.
 
-    def __init__(self, surfaces: Mapping[bytes, Surface]) -> None:
-        self._surfaces = surfaces
+    `exact` has surfaces by path and `serve_below` by prefix, of which the longest wins; `absolute` serves targets in
+    absolute form but for `own` authorities, which are the data port's and served as if they were not named; `tunnels`
+    serves CONNECT.
+    """
+
+    def __init__(self) -> None:
+        self.exact: dict[bytes, Surface] = {}
+        self._below: list[tuple[bytes, Surface]] = []  # longest prefix first
+        self.absolute: Surface | None = None
+        self.tunnels: Surface | None = None
+        self.own: set[bytes] = set()
         self.refused = 0
+
+    def serve_below(self, prefix: bytes, surface: Surface) -> None:
+        """Let `surface` have every path that begins with `prefix` and no longer prefix, and is no exact one."""
+        self._below = sorted([*self._below, (prefix, surface)], key=lambda pair: -len(pair[0]))
 
     def on_request(self, end: ClientEnd, head: RequestHead) -> None:
         """Find the surface; a path without one is answered here."""
         path = head.target
-        surface = self._surfaces.get(path)
-        if surface is not None:
+        surface = self.exact.get(path)
+        if surface is not None and HOP not in head.fields:
             end.call = surface.begin(end, head, path, None)
         else:
             self._look_closer(end, head)
@@ -48,9 +90,8 @@ class Front:
 
     def on_body_end(self, end: ClientEnd) -> None:
         """The request is whole."""
-        relay = end.call
-        if relay is not None:
-            relay.desk.complete(relay)
+        if end.call is not None:
+            end.call.complete()
 
     def on_gone(self, end: ClientEnd) -> None:
         """The caller left."""
@@ -72,20 +113,55 @@ class Front:
         self.refused += 1
 
     def _look_closer(self, end: ClientEnd, head: RequestHead) -> None:
+        if is_loop(head.fields.get(HOP, b"")):
+            end.respond(*answers.refusal(Reason.GATE_LOOP))
+            return
         path, said = head.target, None
         try:
-            if path.startswith(AS):
-                path, said = split_as(path)
+            surface: Surface | None
+            if head.method == b"CONNECT":
+                surface = self.tunnels
+            elif (local := self._origin_form(path)) is None:
+                surface = self.absolute
+            else:
+                path = local
+                if path.startswith(AS):
+                    path, said = split_as(path)
+                surface = self._at(path)
         except BadInput as bad:
-            end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}."))
+            end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
             return
-        path = path.partition(b"?")[0]
-        surface = self._surfaces.get(path)
-        if surface is not None:
+        if surface is None:
+            end.respond(*self._unknown(head))
+        else:
             end.call = surface.begin(end, head, path, said)
-            return
-        known = ", ".join(sorted(name.decode() for name in self._surfaces))
-        shown = path[:200].decode("ascii", "replace")
-        end.respond(
-            *answers.error(404, "unknown_path", f"{head.method.decode()} {shown} is not served; served: {known}.")
+
+    def _origin_form(self, target: bytes) -> bytes | None:
+        """The target in origin form; None if it names somebody else's authority (RFC 9112 3.2.2)."""
+        absolute = _ABSOLUTE.match(target)
+        if absolute is None:
+            return target if target.startswith((b"/", b"*")) else None
+        if absolute[1].lower().removesuffix(_USUAL_PORT) not in self.own:
+            return None
+        path = target[absolute.end() :]
+        return path if path.startswith(b"/") else b"/" + path
+
+    def _at(self, path: bytes) -> Surface | None:
+        surface = self.exact.get(path.partition(b"?")[0])
+        if surface is None:
+            surface = next((surface for prefix, surface in self._below if path.startswith(prefix)), None)
+        return surface
+
+    def _unknown(self, head: RequestHead) -> answers.Reply:
+        known = sorted([*self.exact, *[prefix + b"..." for prefix, _ in self._below]])
+        shown = f"{head.method.decode()} {head.target[:_SHOWN].decode('ascii', 'replace')}"
+        return answers.refusal(
+            Reason.CALLER_UNKNOWN_PATH, f"{shown} is not served; served: {b', '.join(known).decode()}."
         )
+
+
+def authorities(host: str, port: int) -> set[bytes]:
+    """The authorities that name a port which listens on `host`: as written there, and loopback's own names."""
+    names = {host, "127.0.0.1", "localhost", "::1"}
+    written = {f"[{name}]" if ":" in name else name for name in names}
+    return {(name if port == 80 else f"{name}:{port}").lower().encode() for name in written}

@@ -82,10 +82,11 @@ class ModelRoutes:
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
         """A request's head has come; None if it was answered at once."""
         reply = None
+        path = path.partition(b"?")[0]
         if self.is_stopping:
             reply = answers.refusal(Reason.GATE_STOPPING)
         elif head.method != b"POST":
-            reply = answers.error(405, "method_not_allowed", "Model calls are POST requests.")
+            reply = answers.refusal(Reason.CALLER_METHOD, "Model calls are POST requests.")
         elif (head.content_length or 0) > self.most_body_bytes:
             reply = answers.too_long(self.most_body_bytes)
         if reply is not None:

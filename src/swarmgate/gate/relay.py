@@ -90,6 +90,10 @@ class Relay:
         else:
             self.parts.append(data)
 
+    def complete(self) -> None:
+        """The request is whole."""
+        self.desk.complete(self)
+
     def on_gone(self) -> None:
         """The caller left."""
         if self.call is not None:

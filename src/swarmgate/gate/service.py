@@ -23,7 +23,7 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.delivery import Deliveries
-from swarmgate.gate.front import Front
+from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_route import PATHS, Ladders, ModelRoutes
 from swarmgate.gate.relay import Relays
 from swarmgate.gate.resolve import OperatorResolver
@@ -128,7 +128,8 @@ class Gate:
         key = os.urandom(32)  # of the tickets: a place is worth something at this gate only
         pump.attach(self.store, transport, Relays(clock.now_ms, key), journal)
         self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-", key)
-        self.front = Front(dict.fromkeys(PATHS, self.models))
+        self.front = Front()
+        self.front.exact.update(dict.fromkeys(PATHS, self.models))
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, (pump.sweep, transport.sweep, self._look_whether_drained))
@@ -139,7 +140,9 @@ class Gate:
         self._server = await self._loop.create_server(
             lambda: Door(self.front, self.sweep, self.doors), host, port, backlog=BACKLOG
         )
-        return int(self._server.sockets[0].getsockname()[1])
+        port = int(self._server.sockets[0].getsockname()[1])
+        self.front.own = authorities(host, port)
+        return port
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""

@@ -7,6 +7,7 @@ only, because no other target holds it.
 
 from collections.abc import Iterable, Mapping
 
+from swarmgate.gate.hop import HOP, OUR_HOP
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import REPLACED, passed_on, request_head
 from swarmgate.http1.upstreams import Origin
@@ -56,7 +57,9 @@ class ModelTarget:
     ) -> None:
         self.origin = origin
         self._openings = {
-            (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN])[: -len(_END)]
+            (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN, OUR_HOP])[
+                : -len(_END)
+            ]
             for path in paths
             for key, credential in credentials.items()
         }
@@ -70,4 +73,6 @@ class ModelTarget:
         """
         fields = passed_on(head) if b"connection" in head.fields else head.headers
         passed = [b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS]
+        if HOP in head.fields:
+            passed.append(b"%b: %b\r\n" % (HOP, head.fields[HOP]))
         return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], b"".join(passed), len(body), body)
