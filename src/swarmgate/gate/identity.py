@@ -14,13 +14,14 @@ from urllib.parse import unquote_to_bytes
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Step
+from swarmgate.gate.hop import HOP
 
 PREFIX = b"x-swarmgate-"
 AS = b"/as/"
 RANKS = {"P0": 0, "P1": 1, "P2": 2}
 USUAL_RANK = 1
 _STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
-_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key", "hop")
+_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key")
 NAMES = (*_STEP, *_OTHERS)
 _WORD = re.compile(r"[!-~]{1,128}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -60,7 +61,7 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
     """The identity in a head's `fields` and in the words of its `/as/` path. Errors: `BadInput` names the word."""
     said = dict(in_path or {})
     for field, line in fields.items():
-        if field.startswith(PREFIX):
+        if field.startswith(PREFIX) and field != HOP:
             said[field[len(PREFIX) :].decode("ascii", "replace")] = line.decode("utf-8", "replace")
     for name, value in said.items():
         if name not in NAMES:
