@@ -84,26 +84,41 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
         touch(cell, now_ms)
     rank = request.rank
     need = demand[1:]
-    at_ms = earliest(cell, rank, need, now_ms)
-    if sum(need) * cell.scale > cell.caps[rank]:
-        kind, at_ms, certain_ms = BlockKind.NEVER, EXACT, EXACT
-    elif at_ms is None:
-        kind, at_ms, certain_ms = (
-            BlockKind.EVENT,
-            _possible(cell, rank, need, now_ms),
-            _certain(cell, rank, need, now_ms),
-        )
-    elif at_ms > now_ms:
-        kind, certain_ms = BlockKind.TIME, at_ms
-    elif holds_back(cell, request, need, now_ms) is not None:
-        kind, certain_ms = BlockKind.LINE, now_ms
-    else:
-        return None
-    remaining = max(0, (cell.caps[rank] - cell.level) // cell.scale - cell.pending)
+    found = obstacle(cell, rank, need, now_ms)
+    if found is None:
+        if holds_back(cell, request, need, now_ms) is None:
+            return None
+        found = Obstacle(BlockKind.LINE, now_ms, now_ms)
     limits = cell.limits
     return Blocker(
-        cell.name, kind, at_ms, certain_ms, remaining, limits.quota or limits.burst, limits.window_ms, limits.revision
+        cell.name, *found, remaining(cell, rank), limits.quota or limits.burst, limits.window_ms, limits.revision
     )
+
+
+class Obstacle(NamedTuple):
+    """Why a budget has no room, the earliest instant at which it may have, and the one by which it will."""
+
+    kind: BlockKind
+    at_ms: int
+    certain_ms: int
+
+
+def obstacle(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> Obstacle | None:
+    """What keeps `need` of that class out of a cell that was brought to now, lines aside; None if it fits."""
+    cap = cell.caps[rank]
+    if cap < 0:
+        return Obstacle(BlockKind.EVENT, now_ms, EXACT)  # paused: whoever did that may end it at once, or never
+    if sum(need) * cell.scale > cap:
+        return Obstacle(BlockKind.NEVER, EXACT, EXACT)
+    at_ms = earliest(cell, rank, need, now_ms)
+    if at_ms is None:
+        return Obstacle(BlockKind.EVENT, _possible(cell, rank, need, now_ms), _certain(cell, rank, need, now_ms))
+    return Obstacle(BlockKind.TIME, at_ms, at_ms) if at_ms > now_ms else None
+
+
+def remaining(cell: BudgetCell, rank: int) -> int:
+    """Units that the class may still take from a cell that was brought to now."""
+    return max(0, (cell.caps[rank] - cell.level) // cell.scale - cell.pending)
 
 
 def _possible(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:

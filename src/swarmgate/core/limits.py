@@ -11,6 +11,7 @@ from enum import IntEnum
 EXACT = 2**51  # amounts and instants end here; for an instant it means never
 LONGEST_LEVEL_WINDOW_MS = 94_906_265  # its square is still exact; a revision multiplies two windows
 CLASSES = 3  # P0, P1, P2
+PAUSED = (-1, -1, -1)
 
 
 class BudgetKind(IntEnum):
@@ -39,7 +40,8 @@ class Limits:
     `quota` units drain per `window_ms` (LEVEL). `hold_ms` keeps a slot busy after its release (LEASES).
     `slices` divides `window_ms` (COUNTER; 1 = one calendar window that starts at `anchor_ms`).
     `lease_ms` is the longest hold a lost store may have forgotten. `line` is shared by interchangeable budgets;
-    empty = a line of its own; `sharing` is how many budgets share it. Errors: `BadLimit`.
+    empty = a line of its own; `sharing` is how many budgets share it. `paused` = nothing is admitted until a revision
+    says otherwise; what was used goes on draining. Errors: `BadLimit`.
     """
 
     kind: BudgetKind
@@ -54,6 +56,7 @@ class Limits:
     line: str = ""
     sharing: int = 1
     revision: int = 1
+    paused: bool = False
 
     def __post_init__(self) -> None:
         for field in (
@@ -99,7 +102,9 @@ class Limits:
 
     @property
     def caps(self) -> tuple[int, int, int]:
-        """Scaled fill that each class may reach."""
+        """Scaled fill that each class may reach; below zero = paused, so that not even nothing fits."""
+        if self.paused:
+            return PAUSED
         p0, p1, p2 = self.floors
         return (
             (self.burst - p0) * self.scale,

@@ -78,6 +78,7 @@ def limits_of(draw: st.DrawFn, name: str) -> Limits:
         burst=burst,
         quota=draw(st.integers(0, 20)),
         window_ms=draw(st.sampled_from((old.window_ms, 777, 60_000))),
+        paused=draw(st.sampled_from((False, False, False, True))),
         floors=(0, draw(st.integers(0, burst)), draw(st.integers(0, burst))),
         revision=draw(st.integers(1, 4)),
     )

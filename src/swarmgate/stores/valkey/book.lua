@@ -45,7 +45,7 @@ local function limits_of(text)
   it.scale = it.kind == LEVEL and it.window_ms or 1
   it.drain = it.kind == LEVEL and it.quota or 0
   it.caps = {}
-  for rank = 0, 2 do it.caps[rank] = (it.burst - it.floors[rank + 1]) * it.scale end
+  for rank = 0, 2 do it.caps[rank] = it.paused and -1 or (it.burst - it.floors[rank + 1]) * it.scale end
   it.slice_ms = ceil(it.window_ms / it.slices)
   return it
 end

@@ -35,7 +35,9 @@ local function blocker(cell, request, demands, cost, reserve, now_ms)
   local kind
   local at_ms = earliest(cell, rank, cost, reserve, now_ms)
   local certain_ms = at_ms
-  if need * cell.scale > cap then
+  if cap < 0 then
+    kind, at_ms, certain_ms = EVENT, now_ms, EXACT
+  elseif need * cell.scale > cap then
     kind, at_ms, certain_ms = NEVER, EXACT, EXACT
   elseif not at_ms then
     kind, at_ms, certain_ms = EVENT, possible(cell, rank, need, now_ms), certain(cell, rank, need, now_ms)
