@@ -14,8 +14,10 @@ from pydantic_core import ErrorDetails
 
 Loc = tuple[int | str, ...]
 
-_HEADER = re.compile(r"\s*(?P<array>\[)?\[(?P<path>[^\[\]]+)\]\]?\s*(#.*)?$")
-_KEY = re.compile(r"\s*(?P<path>[\w.\"'-]+)\s*=")
+_PART = r"""(?:"[^"]*"|'[^']*'|[\w-]+)"""
+_PATH = rf"(?P<path>{_PART}(?:\s*\.\s*{_PART})*)"
+_HEADER = re.compile(rf"\s*(?P<array>\[)?\[\s*{_PATH}\s*\]\]?\s*(#.*)?$")
+_KEY = re.compile(rf"\s*{_PATH}\s*=")
 
 
 class Problem(NamedTuple):
@@ -26,14 +28,27 @@ class Problem(NamedTuple):
     reason: str
 
 
+class Mistakes(ValueError):
+    """Several mistakes of one table, each by its path below it: what a validator raises that looks at the whole table."""
+
+    def __init__(self, found: Iterable[tuple[Loc, str]]) -> None:
+        self.found = tuple(found)
+        super().__init__("; ".join(f"{'.'.join(map(str, loc))}: {reason}" for loc, reason in self.found))
+
+
 class FileError(ValueError):
-    """Every problem of one file; `field` and `reason` are those of the first."""
+    """Every problem of one file (line 0: it has none); `field` and `reason` are those of the first."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
         self.source = source
         self.problems = tuple(sorted(problems))
         _, self.field, self.reason = self.problems[0]
-        super().__init__("\n".join(f"{source}:{line}: {field}: {reason}" for line, field, reason in self.problems))
+        super().__init__(
+            "\n".join(
+                f"{source}:{line}: {field}: {reason}" if line else f"{source}: {field}: {reason}"
+                for line, field, reason in self.problems
+            )
+        )
 
 
 def nearest(wrong: object, valid: Collection[str]) -> str:
@@ -57,7 +72,7 @@ def key_lines(text: str) -> dict[Loc, int]:
 
 
 def _parts(path: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in path.split(".")]
+    return [part.strip("\"'") for part in re.findall(_PART, path)]
 
 
 def _table(parts: list[str], last_index: dict[Loc, int], *, is_array: bool) -> Loc:
@@ -90,7 +105,14 @@ def explain(
 
     What stands at or below a key in `secret` is not shown.
     """
-    return [problem(*_one(details, raw, names, secret), lines) for details in error.errors()]
+    found: list[Problem] = []
+    for details in error.errors():
+        mistakes = details.get("ctx", {}).get("error")
+        if isinstance(mistakes, Mistakes):
+            found += [problem((*details["loc"], *loc), reason, lines) for loc, reason in mistakes.found]
+        else:
+            found.append(problem(*_one(details, raw, names, secret), lines))
+    return found
 
 
 def _one(

@@ -12,11 +12,12 @@ from functools import partial
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
 from swarmgate.core.book import Book
 from swarmgate.core.keys import KeyRing, QuotaScope
+from swarmgate.core.ladders import Ladders
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
 from swarmgate.engine.memory_journal import MemoryJournal
-from swarmgate.gate.model_route import PATHS, Ladders
+from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import Header
@@ -55,6 +56,15 @@ def plan(config: Config) -> Plan:
         {name: one.line for name, one in limits.items() if one.line},
         {one.name: one.published for one in budgets},
     )
+
+
+def limits(config: Config) -> Iterator[tuple[str, Budget]]:
+    """Every limit of the configuration once, with whose it is: what `check` shows."""
+    for name, target in config.targets.items():
+        for quota in target.limits:
+            yield name, budget(f"{name}: {quota}", target.published(quota))
+        for quota in target.key_limits:
+            yield f"{name}, each key", budget(f"{name}: keys {quota}", target.published(quota))
 
 
 class _Shop:

@@ -103,7 +103,7 @@ def test_it_serves_drains_and_never_shows_the_key(tmp_path, provider):
 
 
 def run(*arguments, **environment):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_"))}
     return subprocess.run(
         [COMMAND, *arguments], env=kept | environment, capture_output=True, text=True, check=False, timeout=60
     )
@@ -125,6 +125,14 @@ def test_a_port_that_is_taken(tmp_path, provider):
     done = run("up", "--port", str(provider.port), OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path))
     assert done.returncode == 3
     assert str(provider.port) in done.stderr
+
+
+def test_a_state_folder_that_is_a_file(tmp_path):
+    (tmp_path / "state").write_text("")
+    for folder in (tmp_path / "state", tmp_path / "state" / "below"):
+        done = run("up", "--port", "0", "--state", str(folder), OPENAI_API_KEY=KEY)
+        assert done.returncode == 2
+        assert "name a folder" in done.stderr
 
 
 def test_a_file_that_is_wrong_or_not_there(tmp_path):

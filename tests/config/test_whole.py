@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.config import BaseUrl, Deployment, Listen, Quota, from_environment, load, parse
+from swarmgate.config import BaseUrl, Deployment, Listen, Quota, load, parse
 from swarmgate.core.compiler import Unit
 from swarmgate.problems import FileError
 
@@ -63,11 +63,13 @@ def test_a_good_file():
         ("500 per 60s", "500 cows per 60s", 6, "targets.openai.limits[0]", "'cows' is no unit"),
         ("500 per 60s", "500", 6, "targets.openai.limits[0]", "concurrent"),
         ("500 per 60s", "500 per 60", 6, "targets.openai.limits[0]", "number and its unit"),
-        ("500 per 60s", "0 per 60s", 6, "targets.openai.limits", "at least 1"),
-        ("200_000 tokens", "20_000 tokens", 7, "targets.openai.key_limits", "16384"),
+        ("500 per 60s", "0 per 60s", 6, "targets.openai.limits[0]", "at least 1"),
+        ("200_000 tokens", "20_000 tokens", 7, "targets.openai.key_limits[0]", "largest_tokens"),
+        ('["500 per 60s"]', '"500 per 60s"', 6, "targets.openai.limits", "write ['500 per 60s']"),
         ("50 concurrent", "50 concurrent per 1s", 7, "targets.openai.key_limits[1]", "no window"),
         ('"openai/gpt', '"openia/gpt', 14, "routes.fast", "nearest is 'openai'"),
         ('"openai/gpt-4o-mini"', '"gpt-4o-mini"', 14, "routes.fast", "target/model"),
+        ("fast =", '"f*t" =', 14, "routes.f*t", "in its middle"),
         ('["openai/o3", "local/*"]', "[]", 15, "routes.deep", "no ladder"),
     ],
 )  # fmt: skip
@@ -76,6 +78,15 @@ def test_one_mistake_is_one_problem(good, bad, line, field, reason):
     found = problems(GOOD.replace(good, bad))
     assert (line, field) in [problem[:2] for problem in found]
     assert any(reason in problem[2] for problem in found)
+
+
+def test_every_limit_that_cannot_be_kept_is_told():
+    text = GOOD.replace('"500 per 60s"', '"0 per 60s", "9 per 60s", "3 tokens per 1s"').replace("200_000", "20_000")
+    assert [problem[:2] for problem in problems(text)] == [
+        (6, "targets.openai.limits[0]"),
+        (6, "targets.openai.limits[2]"),
+        (7, "targets.openai.key_limits[0]"),
+    ]
 
 
 def test_all_mistakes_are_told_at_once():
@@ -117,13 +128,6 @@ def test_a_key_in_a_file_of_its_own(tmp_path):
 def test_several_targets_need_routes():
     text = GOOD.partition("[routes]")[0]
     assert problems(text)[0][1:] == ("routes", "is missing: with several targets each model needs a ladder")
-
-
-def test_without_a_file():
-    config = from_environment({"OPENAI_API_KEY": CANARY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
-    assert config.targets["openai"].base_url == BaseUrl("http", "127.0.0.1", 9, "/v1")
-    with pytest.raises(FileError, match="no OPENAI_API_KEY"):
-        from_environment({})
 
 
 def test_files_that_cannot_be_read(tmp_path):

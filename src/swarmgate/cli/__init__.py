@@ -1,7 +1,12 @@
 """The command line: one file per command, put together here."""
 
+from typing import Annotated
+
 import typer
 
+from swarmgate import __version__
+from swarmgate.cli import check as checker
+from swarmgate.cli import init as starter
 from swarmgate.cli import sim as simulator
 from swarmgate.cli.up import EXAMPLE, up
 
@@ -11,12 +16,24 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command(epilog=starter.EXAMPLE)(starter.init)
+app.command(epilog=checker.EXAMPLE)(checker.check)
 app.command(epilog=EXAMPLE)(up)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"swarmgate {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _commands() -> None:
+def _commands(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
     """The one gate through which every outgoing call of a swarm of AI agents leaves."""
 
 

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from swarmgate import __version__
+from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
-from swarmgate.config import Config, Listen, from_environment, load
+from swarmgate.config import Config, Listen
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock
-from swarmgate.problems import FileError
 from swarmgate.stores.memory import snapshot
 from swarmgate.wiring import gate, plan
 
@@ -29,21 +29,20 @@ EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 
 
 def up(
-    config: Annotated[Path | None, typer.Option(help="TOML file; without one OPENAI_API_KEY is used.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file; without one OPENAI_API_KEY and ANTHROPIC_API_KEY are used.")
+    ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Data port; 0 takes a free one.")] = None,
     state: Annotated[Path | None, typer.Option(help="Folder that remembers budgets over a clean stop.")] = None,
 ) -> None:
     """Relay model calls through keys and budgets until stopped."""
-    try:
-        read = from_environment(os.environ) if config is None else load(config, os.environ)
-    except FileError as error:
-        raise _stop(Exit.USAGE, str(error)) from None
-    except OSError as error:
-        raise _stop(Exit.USAGE, f"{config}: cannot be read: {error.strerror}") from None
+    read = configured.read(config)
     listen = read.listen if port is None else Listen(read.listen.host, port)
     for name, target in read.targets.items():
         if (target.base_url.host, target.base_url.port) == listen:
-            raise _stop(Exit.USAGE, f"{name}: base_url is this gate itself; unset OPENAI_BASE_URL where `up` runs")
+            raise _stop(
+                Exit.USAGE, f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider"
+            )
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         raise typer.Exit(runner.run(_serve(read, listen, state or _state_folder(listen))))
 
@@ -60,6 +59,9 @@ async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
     except snapshot.FolderInUse as error:
         _say(str(error))
         return Exit.UNREACHABLE
+    except (FileExistsError, NotADirectoryError):
+        _say(f"--state {state}: a file stands there or above it; name a folder")
+        return Exit.USAGE
     except OSError as error:
         _say(f"{state} cannot keep the budgets: {error.strerror}")
         return Exit.USAGE
@@ -97,8 +99,7 @@ def _welcome(config: Config, address: str) -> None:
         url = target.base_url
         limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"
         _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
-    print(f"export OPENAI_BASE_URL=http://{address}/v1")
-    print("export OPENAI_API_KEY=unused", flush=True)
+    print("\n".join(configured.exports(config, address)), flush=True)
 
 
 def _bug(call: Call, error: Exception) -> None:

@@ -6,10 +6,11 @@ section has a module of its own with its model; `whole.py` puts them together an
 """
 
 from swarmgate.config.addresses import DEFAULT_LISTEN, BaseUrl, Listen
+from swarmgate.config.environment import from_environment
 from swarmgate.config.quota import Quota
 from swarmgate.config.routes import ANY_MODEL, Deployment
 from swarmgate.config.targets import Target
-from swarmgate.config.whole import Config, from_environment, load, parse
+from swarmgate.config.whole import Config, load, parse
 
 __all__ = [
     "ANY_MODEL",

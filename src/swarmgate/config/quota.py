@@ -39,4 +39,10 @@ def _quota(text: object) -> Quota:
     return Quota(int(amount), known, 0 if window is None else parse_duration_ms(window, ""))
 
 
-Limits = tuple[Annotated[Quota, BeforeValidator(_quota)], ...]
+def _list(value: object) -> object:
+    if isinstance(value, str):
+        raise BadInput("", f"is a list; write [{value!r}]")
+    return value
+
+
+Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_quota)], ...], BeforeValidator(_list)]

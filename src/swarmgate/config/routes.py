@@ -36,6 +36,8 @@ def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
     if len(targets) > 1 and not routes:
         yield ("routes",), "is missing: with several targets each model needs a ladder"
     for alias, value in routes.items():
+        if ANY_MODEL in alias[:-1]:
+            yield ("routes", alias), 'has a * in its middle; only its end can stand for more, as in "claude-*"'
         for text in value if isinstance(value, list) else [value]:
             name = text.partition("/")[0] if isinstance(text, str) and "/" in text else None
             if name is not None and name not in targets:

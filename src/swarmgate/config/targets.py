@@ -9,8 +9,8 @@ from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
-from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
+from swarmgate.problems import Mistakes
 
 
 class Target(Table):
@@ -44,10 +44,20 @@ class Target(Table):
 
     @model_validator(mode="after")
     def _limits_can_be_kept(self) -> Self:
-        for field in ("limits", "key_limits"):
-            for quota in getattr(self, field):
-                try:
-                    compile_limit(self.published(quota))
-                except BadLimit as bad:
-                    raise BadInput(field, f"{quota}: {bad.reason}") from None
+        found = [
+            ((field, place), reason)
+            for field in ("limits", "key_limits")
+            for place, quota in enumerate(getattr(self, field))
+            if (reason := self._why_not(quota))
+        ]
+        if found:
+            raise Mistakes(found)
         return self
+
+    def _why_not(self, quota: Quota) -> str:
+        try:
+            compile_limit(self.published(quota))
+        except BadLimit as bad:
+            knob = "; largest_tokens says how large the largest call is" if quota.unit is Unit.TOKENS else ""
+            return f"{quota}: {bad.reason}{knob}"
+        return ""

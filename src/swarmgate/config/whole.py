@@ -55,27 +55,12 @@ def parse(text: str, environment: Mapping[str, str], source: str = "configuratio
     try:
         config = Config.model_validate(raw, context=environment)
     except ValidationError as error:
-        found += explain(error, raw, _keys, lines, SECRET)
+        found += explain(error, raw, keys_in, lines, SECRET)
     if found:
         raise FileError(source, found)
     return config
 
 
-def from_environment(environment: Mapping[str, str]) -> Config:
-    """
-    What holds without a file: `OPENAI_API_KEY` at OpenAI, or at `OPENAI_BASE_URL`.
-
-    Errors: `FileError` if there is no such key, or the URL is none.
-    """
-    target = {
-        "base_url": environment.get("OPENAI_BASE_URL", "https://api.openai.com/v1"),
-        "keys": {"openai_api_key": "env:OPENAI_API_KEY"},
-    }
-    try:
-        return Config.model_validate({"targets": {"openai": target}}, context=environment)
-    except ValidationError as error:
-        raise FileError("environment", explain(error, {}, _keys, {}, SECRET)) from None
-
-
-def _keys(table: Loc) -> list[str]:
+def keys_in(table: Loc) -> list[str]:
+    """The keys that the table at this path may have."""
     return keys_at(Config, table)

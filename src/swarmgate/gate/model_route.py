@@ -5,12 +5,11 @@ Waiting is bounded by what the caller can bear: its own word, its timeout, half 
 Waiting). The core decides everything after that.
 """
 
-from collections.abc import Mapping
-from difflib import get_close_matches
 from itertools import count
 
 from swarmgate.core.effect import effect_of
 from swarmgate.core.errors import BadInput
+from swarmgate.core.ladders import Ladders
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.ticket import opened
@@ -31,7 +30,6 @@ PATHS = {
     b"/v1/messages/count_tokens": "count_tokens",
     b"/v1/embeddings": "embeddings",
 }
-ANY_MODEL = "*"
 LONGEST_WAIT_MS = 300_000
 USUAL_WAIT_MS = 20_000
 USUAL_TIMEOUT_MS = 3_600_000
@@ -41,23 +39,6 @@ MS_PER_TOKEN = 60  # ... at three times the usual 20 ms, until the model's own t
 USUAL_OUTPUT_TOKENS = 2_048
 MOST_RESERVED_TOKENS = 1_024  # the first use of a model; design 4: Level
 MOST_BODY_BYTES = 32 * 1024 * 1024
-
-
-class Ladders:
-    """Rungs by model alias; `any_model` serves whatever has no ladder of its own, if it is there."""
-
-    __slots__ = ("any_model", "by_model")
-
-    def __init__(self, by_model: Mapping[str, tuple[Rung, ...]]) -> None:
-        self.by_model = {alias: rungs for alias, rungs in by_model.items() if alias != ANY_MODEL}
-        self.any_model = by_model.get(ANY_MODEL)
-
-    def nearest(self, model: str) -> list[str]:
-        """The names that are most like a model that has no ladder."""
-        return get_close_matches(model[:LONGEST_NAME], self.by_model, n=3) or sorted(self.by_model)
-
-
-LONGEST_NAME = 80  # of a model, where its likeness to others is looked for
 
 
 class ModelRoutes:
@@ -104,7 +85,7 @@ class ModelRoutes:
             relay.peeked = peeked = peek(parts[0] if len(parts) == 1 else b"".join(parts))
             if relay.said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
                 relay.identity = read_identity(head.fields, relay.said)
-            rungs = self._ladders.by_model.get(peeked.model) or self._ladders.any_model
+            rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
             if rungs is None:
                 relay.reply(self._unknown(peeked.model))
                 return

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.compiler import Published
+from swarmgate.core.ladders import Ladders
 from swarmgate.core.limits import Limits
 from swarmgate.core.queueing import leave_and_end
 from swarmgate.core.reasons import Reason
@@ -24,7 +25,7 @@ from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.front import Front, authorities
-from swarmgate.gate.model_route import PATHS, Ladders, ModelRoutes
+from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.relay import Relays
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.target import ModelTarget

@@ -1,0 +1,154 @@
+"""`swarmgate check`: every mistake of a configuration at once, and what each of its limits yields."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from swarmgate.cli.exits import Exit
+from swarmgate.cli.init import DEFAULT_FILE
+from swarmgate.config import load
+from swarmgate.core.compiler import Compiled, Published
+from swarmgate.core.limits import BudgetKind
+from swarmgate.core.routing import Budget
+from swarmgate.problems import FileError
+from swarmgate.wiring import limits
+
+EXAMPLE = "Example: swarmgate check gate.toml --json"
+_STAND_IN = "not-set"
+
+
+class Yield(NamedTuple):
+    """What one limit becomes: whose it is, the kind of the budget that keeps it, and what that lets through in words."""
+
+    of: str
+    kind: str
+    lets_through: str
+    published: Published
+    compiled: Compiled
+
+    @property
+    def percent(self) -> float:
+        """The mean rate, as a percentage of the published one."""
+        return self.compiled.yield_permille / 10
+
+    @property
+    def reserve(self) -> int:
+        """Units of the burst that only P0 may take."""
+        return self.compiled.limits.floors[1]
+
+    def as_json(self) -> dict[str, object]:
+        """The row for programs; `quota` drains per `window_ms` of the compiled budget."""
+        told, published = self.compiled.limits, self.published
+        return {
+            "of": self.of,
+            "kind": self.kind,
+            "published": {"amount": published.amount, "unit": published.unit, "window_ms": published.window_ms},
+            "compiled": {
+                "burst": told.burst,
+                "quota": told.quota,
+                "window_ms": told.window_ms,
+                "hold_ms": told.hold_ms,
+            },
+            "lets_through": self.lets_through,
+            "yield_percent": self.percent,
+            "reserve": self.reserve,
+        }
+
+
+class Secrets(Mapping[str, str]):
+    """The environment; a variable that is not there is noted and stood in for, so that the rest can be checked."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.missing: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._environment:
+            self.missing.add(name)
+        return self._environment.get(name, _STAND_IN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environment)
+
+    def __len__(self) -> int:
+        return len(self._environment)
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="The configuration to read.", metavar="[FILE]")] = DEFAULT_FILE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Tell every mistake of a configuration at once, and what each of its limits yields."""
+    secrets = Secrets(os.environ)
+    try:
+        rows = [yield_of(of, budget) for of, budget in limits(load(file, secrets))]
+    except FileError as error:
+        _refuse(error, as_json=as_json)
+        raise typer.Exit(Exit.USAGE) from None
+    except OSError as error:
+        print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(Exit.USAGE) from None
+    missing = sorted(secrets.missing)
+    if as_json:
+        print(json.dumps({"problems": [], "missing": missing, "limits": [row.as_json() for row in rows]}, indent=2))
+        return
+    print(f"{file}: no mistakes")
+    for name in missing:
+        print(f"the environment has no {name}; `swarmgate up` needs it")
+    Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
+
+
+def yield_of(of: str, budget: Budget) -> Yield:
+    """One row: a limit of a target or of one of its keys."""
+    kind, lets_through = _compiled(budget.published, budget.compiled)
+    return Yield(of, kind, lets_through, budget.published, budget.compiled)
+
+
+def _published(published: Published) -> str:
+    return f"{published.amount:,} {published.unit}{_per(published.window_ms)}"
+
+
+def _per(window_ms: int) -> str:
+    return f" per {window_ms / 1_000:g}s" if window_ms else ""
+
+
+def _compiled(published: Published, compiled: Compiled) -> tuple[str, str]:
+    """The kind of a budget, and what it lets through, in words."""
+    told = compiled.limits
+    if told.kind is BudgetKind.LEVEL:
+        fine = told.window_ms // published.window_ms
+        return "bucket", f"{told.burst:,} at once, {_number(told.quota / fine)}{_per(published.window_ms)}"
+    if told.kind is BudgetKind.COUNTER:
+        return "counter", f"{told.burst:,} in any{_per(told.window_ms).removeprefix(' per')}"
+    if told.hold_ms:  # of a window
+        return "slots", f"{told.burst:,} slots, each busy for {told.hold_ms / 1_000:g}s from its answer on"
+    return "slots", f"{told.burst:,} in progress"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _refuse(error: FileError, *, as_json: bool) -> None:
+    if as_json:
+        problems = [problem._asdict() for problem in error.problems]
+        print(json.dumps({"problems": problems, "missing": [], "limits": []}, indent=2))
+    else:
+        print(error, file=sys.stderr)
+
+
+def _table(rows: list[Yield]) -> Table:
+    table = Table("Of", "Published", "Kind", "What the gate lets through", title="What each limit yields")
+    table.add_column("Yield", justify="right")
+    table.add_column("Kept for P0", justify="right")
+    for row in rows:
+        published = _published(row.published)
+        table.add_row(row.of, published, row.kind, row.lets_through, f"{row.percent:g} %", f"{row.reserve:,}")
+    return table

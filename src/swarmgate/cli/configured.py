@@ -1,0 +1,36 @@
+"""
+The configuration that a command works with: a file, or what the environment says.
+
+Also what agents need to know of it: the lines that point their SDKs at the gate.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from swarmgate.cli.exits import Exit
+from swarmgate.config import Config, from_environment, load
+from swarmgate.problems import FileError
+
+
+def read(file: Path | None) -> Config:
+    """The configuration in `file`, else that of the environment. Ends the command if it is wrong or cannot be read."""
+    try:
+        return from_environment(os.environ) if file is None else load(file, os.environ)
+    except FileError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{file}: cannot be read: {error.strerror}", file=sys.stderr)
+    raise typer.Exit(Exit.USAGE)
+
+
+def exports(config: Config, address: str) -> Iterator[str]:
+    """Lines for a shell: each SDK that a target of `config` speaks to, pointed at the gate."""
+    yield f"export OPENAI_BASE_URL=http://{address}/v1"
+    yield "export OPENAI_API_KEY=unused"
+    if any(target.auth == "x-api-key" for target in config.targets.values()):
+        yield f"export ANTHROPIC_BASE_URL=http://{address}"
+        yield "export ANTHROPIC_API_KEY=unused"

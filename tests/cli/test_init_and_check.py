@@ -1,0 +1,100 @@
+"""`init` writes what `check` accepts; `check` tells every mistake at once and what each limit yields."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from swarmgate import __version__
+from swarmgate.cli import app
+
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def run(*arguments, **environment):
+    return CliRunner().invoke(app, arguments, env=dict.fromkeys(KEYS) | environment)
+
+
+@pytest.mark.parametrize(
+    ("set_keys", "targets", "routes"),
+    [
+        ((), ["openai"], {"*"}),
+        (("OPENAI_API_KEY",), ["openai"], {"*"}),
+        (("ANTHROPIC_API_KEY",), ["anthropic"], {"*"}),
+        (KEYS, ["openai", "anthropic"], {"*", "claude-*"}),
+    ],
+)
+def test_what_init_writes_passes_check(tmp_path, set_keys, targets, routes):
+    file = str(tmp_path / "gate.toml")
+    environment = dict.fromkeys(set_keys, "sk-1")
+    assert run("init", file, **environment).exit_code == 0
+    done = run("check", file, "--json", **environment)
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert told["problems"] == []
+    assert told["missing"] == ([] if set_keys else ["OPENAI_API_KEY"])
+    assert list(dict.fromkeys(row["of"].partition(",")[0] for row in told["limits"])) == targets
+    text = (tmp_path / "gate.toml").read_text()
+    assert {line.partition("=")[0].strip(' "') for line in text.splitlines() if line.startswith('"')} == routes
+
+
+def test_init_leaves_a_file_alone(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text("mine")
+    done = run("init", str(file))
+    assert done.exit_code == 2
+    assert "left as it is" in done.stderr
+    assert file.read_text() == "mine"
+    assert run("init", str(tmp_path / "none" / "gate.toml")).exit_code == 2
+
+
+def test_check_tells_what_each_limit_yields(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text(
+        """
+        [targets.up]
+        base_url = "http://127.0.0.1:9/v1"
+        keys = { only = "env:OPENAI_API_KEY" }
+        limits = ["500 per 60s", "2 per 1s", "1_000 per 1d", "7 concurrent"]
+        """
+    )
+    done = run("check", str(file))
+    assert done.exit_code == 0
+    assert "no mistakes" in done.stdout
+    assert "no OPENAI_API_KEY" in done.stdout
+    rows = json.loads(run("check", str(file), "--json").stdout)["limits"]
+    assert [row["kind"] for row in rows] == ["bucket", "slots", "counter", "slots"]
+    assert rows[0] == {
+        "of": "up",
+        "kind": "bucket",
+        "published": {"amount": 500, "unit": "requests", "window_ms": 60_000},
+        "compiled": {"burst": 33, "quota": 400_000, "window_ms": 60_000_000, "hold_ms": 0},
+        "lets_through": "33 at once, 400 per 60s",
+        "yield_percent": 80.0,
+        "reserve": 8,
+    }
+    assert [row["lets_through"] for row in rows[1:]] == [
+        "2 slots, each busy for 1.25s from its answer on",
+        "800 in any 86400s",
+        "7 in progress",
+    ]
+
+
+def test_check_tells_every_mistake(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text('lisen = 1\n[targets.up]\nbase_url = "x"\nkeys = {}\nlimits = "5 per 60s"\n')
+    done = run("check", str(file))
+    assert done.exit_code == 2
+    assert [line.removeprefix(str(file)).split(": ")[:2] for line in done.stderr.splitlines()] == [
+        [":1", "lisen"],
+        [":3", "targets.up.base_url"],
+        [":4", "targets.up.keys"],
+        [":5", "targets.up.limits"],
+    ]
+    told = json.loads(run("check", str(file), "--json").stdout)
+    assert [problem["line"] for problem in told["problems"]] == [1, 3, 4, 5]
+    assert run("check", str(tmp_path / "none.toml")).exit_code == 2
+
+
+def test_the_version():
+    assert run("--version").stdout == f"swarmgate {__version__}\n"
