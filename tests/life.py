@@ -4,7 +4,7 @@ One process with scripted adapters on virtual time: what the tests of a call's l
 The adapters check their own contracts: a connection is asked for, ready, sent on, and given up exactly once.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -195,12 +195,36 @@ class FarStore:
 class WatchedPump(Pump):
     """Remembers what happened to whom, and lets a test interfere after each event."""
 
-    def _turn(self, call, event, *rest):
-        before = call.state
-        self.happened.append((call.id, before, type(event), call.state))
-        super()._turn(call, event, *rest)
-        self.happened[-1] = (call.id, before, type(event), call.state)
-        self.after(call)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._events = WatchedEvents()
+        self._events.begin, self._events.end = self._begin, self._end
+        self.happened = []
+        self.after = lambda call: None
+        self._now = None
+
+    def _begin(self, call, event):
+        self._now = (call, len(self.happened))
+        self.happened.append((call.id, call.state, type(event), call.state))
+
+    def _end(self):
+        if self._now is not None:
+            (call, index), self._now = self._now, None
+            self.happened[index] = (*self.happened[index][:3], call.state)
+            self.after(call)
+
+
+class WatchedEvents(deque):
+    """The pump's queue, which tells when an event is taken from it and when it is done."""
+
+    def __bool__(self):
+        self.end()
+        return len(self) > 0
+
+    def popleft(self):
+        event = super().popleft()
+        self.begin(*event)
+        return event
 
 
 class World:
@@ -216,13 +240,11 @@ class World:
         self.room = Room(agent_tickets)
         self.room.line_of.update(lines or {})
         self.pump = WatchedPump(self.time, VirtualTimer(self.time, self._ring), self.room, self._failed)
-        self.pump.happened = []
         self.calls = []
         self.answers = {}
         self.relays = Counter()
         self.noted = []
         self.lost = set()  # tickets of which the store gave an answer that came too late
-        self.pump.after = lambda call: None
         self.wire = Wire(self)
         fire = self.pump.fire
         near = NearStore(self.time, fire, self.book)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from swarmgate.core.answers import Revised
-from swarmgate.core.book import Take, Usage
+from swarmgate.core.book import Take, Used
 from swarmgate.core.commands import Answer, Intent, Note
 from swarmgate.core.events import Event
 from swarmgate.core.limits import Limits
@@ -45,7 +45,7 @@ class BudgetStore(Protocol):
         """Ask for one alternative, whole."""
         ...
 
-    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell what was used; `last` ends the reservation."""
         ...
 

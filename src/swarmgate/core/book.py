@@ -11,6 +11,7 @@ from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, Line
 
 UNKNOWN_SEQUENCE = CLASS_STEP - 1
+STAY_MS = 5_000  # how long a ticket that is due keeps its place without being claimed
 
 
 # What an alternative takes from one budget: (budget, cost, reserve): `cost` at once, `reserve` until it is settled.
@@ -37,7 +38,10 @@ class Take(NamedTuple):
     lease_ms: int
     standing: tuple[str, ...] = ()
     waits: bool = True
-    expires_after_ms: int = 5_000
+    expires_after_ms: int = STAY_MS
+
+
+Used = tuple[str, int, int]  # a `Usage`, or the same as a plain tuple: every call makes six of them
 
 
 class Usage(NamedTuple):

@@ -1,14 +1,15 @@
 """
 Everything the core may ask for: a closed list of frozen commands, run in order by the pump.
 
-Commands without content are one shared value each. None of them returns anything: what comes of it is an event.
+`Take` (core/book.py) asks the store for one alternative, whole. Commands without content are one shared value each.
+None of them returns anything: what comes of it is an event.
 """
 
 from enum import Enum
 from typing import NamedTuple
 
 from swarmgate.core.answers import Denied
-from swarmgate.core.book import Take, Usage
+from swarmgate.core.book import Take, Used
 from swarmgate.core.outcome import Outcome
 from swarmgate.core.reasons import Reason
 
@@ -45,17 +46,11 @@ class Relay:
     """Let the client see the answer, from what is held on."""
 
 
-class Ask(NamedTuple):
-    """Ask the store for one alternative, whole."""
-
-    take: Take
-
-
 class Settle(NamedTuple):
     """Tell the store what was used of a lease."""
 
     lease: str
-    usage: tuple[Usage, ...]
+    usage: tuple[Used, ...]
     last: bool
 
 
@@ -103,7 +98,7 @@ class Answer(NamedTuple):
     denied: Denied | None = None
 
 
-Command = Connect | Park | Send | Abort | Relay | Ask | Settle | Release | Renew | Leave | Intent | Note | Answer
+Command = Connect | Park | Send | Abort | Relay | Take | Settle | Release | Renew | Leave | Intent | Note | Answer
 
 CONNECT = Connect()
 PARK = Park()

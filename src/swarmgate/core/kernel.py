@@ -7,7 +7,7 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 """
 
 from swarmgate.core.answers import Denied, Granted, Revised
-from swarmgate.core.book import Book, BudgetCell, Lease, Take, Usage
+from swarmgate.core.book import Book, BudgetCell, Lease, Take, Used
 from swarmgate.core.denial import deny
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
@@ -15,6 +15,7 @@ from swarmgate.core.line import holds_back, leave
 from swarmgate.core.passage import charge, count, end_hold, hold, touch
 
 CLOCK_STEP_MS = 1_000
+_new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
 COLD = "cold"  # the hold of a store that cannot know who still holds
 
 
@@ -108,10 +109,10 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
     if request.standing:
         for line in request.standing:
             leave(book.line(line), request.ticket)
-    return Granted(now_ms, chosen, expires_ms)
+    return _new(Granted, (now_ms, chosen, expires_ms))
 
 
-def settle(book: Book, lease: str, usage: tuple[Usage, ...], raw_ms: int, *, last: bool) -> tuple[int, int]:
+def settle(book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last: bool) -> tuple[int, int]:
     """
     Move what was used from pending to the level; `last` ends the reservation, otherwise the rest stays reserved.
 

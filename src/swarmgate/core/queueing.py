@@ -7,14 +7,13 @@ in core/call.py, or what several of them share.
 """
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
-from swarmgate.core.book import Take, first_score
+from swarmgate.core.book import STAY_MS, Demand, Take, first_score
 from swarmgate.core.commands import (
     ABORT,
     CONNECT,
     PARK,
     SEND,
     Answer,
-    Ask,
     Command,
     End,
     Intent,
@@ -35,6 +34,7 @@ DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by
 COME_BACK_MS = 1_000
 
 Commands = tuple[Command, ...]
+_new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 
 _WHY = {
     BlockKind.TIME: Reason.POLICY_RATE,
@@ -46,7 +46,8 @@ _WHY = {
 
 def connect(call: Call, _event: object, now_ms: int) -> Commands:
     """Have a connection to the rung's target; the token comes after it."""
-    call.room.wake(call)
+    if call.state is not State.NEW:
+        call.room.wake(call)
     call.route = None
     call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
     call.state = State.CONNECTING
@@ -71,26 +72,17 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     keys = rung.ring.candidates(now_ms, 1 if waits and call.denied is None else CANDIDATES)
     if not keys:
         return _no_key(call, now_ms)
-    call.offered = tuple(map(rung.routes.__getitem__, keys))
+    call.offered = (rung.routes[keys[0]],) if len(keys) == 1 else tuple(map(rung.routes.__getitem__, keys))
     call.asked_ms = now_ms
     call.asked_turn = call.room.turn
     call.asks += 1
     call.lease = f"{call.id}.{call.asks}"  # never used again: a late answer of the store must not end another's
     call.state = State.ASKING
-    return (
-        Ask(
-            Take(
-                call.ticket,
-                call.lease,
-                call.rank,
-                call.score,
-                tuple([route.demands(call.prompt, call.reserve) for route in call.offered]),
-                LEASE_MS,
-                call.standing,
-                waits=waits,
-            )
-        ),
-    )
+    alternatives: tuple[tuple[Demand, ...], ...] = (call.offered[0].demands(call.prompt, call.reserve),)
+    if len(keys) > 1:
+        alternatives = tuple([route.demands(call.prompt, call.reserve) for route in call.offered])
+    place = call.ticket, call.lease, call.rank, call.score
+    return (_new(Take, (*place, alternatives, LEASE_MS, call.standing, waits, STAY_MS)),)
 
 
 def granted(call: Call, event: Granted, now_ms: int) -> Commands:
@@ -111,7 +103,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     call.sent_ms = now_ms
     call.alarm_ms = now_ms + min(call.content_ms, RENEW_MS)
     call.state = State.SENDING
-    return (Intent(call.attempt), SEND)
+    return (_new(Intent, (call.attempt,)), SEND)
 
 
 def denied(call: Call, event: Denied, now_ms: int) -> Commands:
@@ -185,7 +177,7 @@ def end(call: Call, how: End, reason: Reason | None) -> Commands:
     call.alarm_ms = 0
     call.end = how
     call.reason = reason
-    return (Answer(how, reason, call.denied if how is End.DEFERRED else None),)
+    return (_new(Answer, (how, reason, call.denied if how is End.DEFERRED else None)),)
 
 
 def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TICKETS_PER_AGENT = 4
 LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
-REMEMBERED = 64  # lines in which something ended lately
+REMEMBERED = 64  # how often something ended lately
 FEWEST_ALARMS = 64
 
 
@@ -59,7 +59,7 @@ class Room:
         self._tickets: dict[tuple[str, str], int] = {}
         self.sleeping: dict[Call, int] = {}
         self._alarms: list[tuple[int, int, Call]] = []
-        self._freed: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
+        self._freed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=REMEMBERED)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -114,7 +114,8 @@ class Room:
                 self._tickets[key] -= 1
             else:
                 del self._tickets[key]
-            self._remember(line)
+            self.turn += 1
+            self._freed.append((self.turn, (line,)))
             if not order:
                 del self._lines[line]
             elif place < len(order) and (place == 0 or self._waits_for(order[place][2]) is BlockKind.LINE):
@@ -128,16 +129,19 @@ class Room:
 
     def freed(self, budgets: tuple[str, ...]) -> None:
         """Reservations ended in these budgets: the first of each line that waits for that asks again."""
-        for budget in budgets:
-            line = self.line_of.get(budget, budget)
-            self.turn += 1
-            self._freed.append((self.turn, line))
-            for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
-                if call not in self.sleeping:
-                    break  # the first is awake and asks anyway
-                if self._waits_for(call) is not BlockKind.TIME:
-                    self._call_up(call)
-                    break
+        self.turn += 1
+        self._freed.append((self.turn, budgets))
+        if self._lines:
+            for budget in budgets:
+                self._tell(self.line_of.get(budget, budget))
+
+    def _tell(self, line: str) -> None:
+        for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
+            if call not in self.sleeping:
+                break  # the first is awake and asks anyway
+            if self._waits_for(call) is not BlockKind.TIME:
+                self._call_up(call)
+                break
 
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
@@ -155,19 +159,15 @@ class Room:
             found.append(call)
         return found
 
-    def _remember(self, line: str) -> None:
-        self.turn += 1
-        self._freed.append((self.turn, line))
-
     def _missed(self, call: "Call") -> bool:
         """Whether something ended in a line that the call now leads, after it asked and before it slept."""
         if not call.standing or self._waits_for(call) is BlockKind.TIME:
             return False
-        lead = [line for line in call.standing if self._lines[line][0][2] is call]
-        for turn, line in reversed(self._freed):
+        lead = {line for line in call.standing if self._lines[line][0][2] is call}
+        for turn, budgets in reversed(self._freed):
             if turn <= call.asked_turn:
                 return False
-            if line in lead:
+            if not lead.isdisjoint([self.line_of.get(budget, budget) for budget in budgets]):
                 return True
         return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Granted, Revised
-from swarmgate.core.book import Book, BudgetCell, Demand, Take, Usage
+from swarmgate.core.book import Book, BudgetCell, Demand, Take, Used
 from swarmgate.core.events import Event, StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import touch
@@ -137,7 +137,7 @@ class Guard:
         for name, cell in self._local.cells.items():
             held = self._held(cell, now_ms)
             if held:
-                usage.append(Usage(name, 0, held))
+                usage.append((name, 0, held))
                 self.reported_units += held
         if usage:
             self._remote.settle(f"debt-{self.losses}", tuple(usage), last=True)
@@ -158,9 +158,9 @@ class Guard:
         cells = self._local.cells
         return self.lost and any(name in cells and lease in cells[name].leases for name in budgets)
 
-    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell whoever granted the lease."""
-        if self._own(lease, (told.budget for told in usage)):
+        if self._own(lease, (told[0] for told in usage)):
             kernel.settle(self._local, lease, usage, self._clock.now_ms(), last=last)
         else:
             self._remote.settle(lease, usage, last=last)

@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from swarmgate.core.book import Take
 from swarmgate.core.call import step
 from swarmgate.core.commands import (
     Abort,
     Answer,
-    Ask,
     Connect,
     Intent,
     Leave,
@@ -79,8 +79,8 @@ class Pump:
             Relay: client.relay,
         }
         self._do: dict[type, Callable[[Call, Any], None]] = {
-            Ask: lambda call, ask: store.take(call, ask.take),
-            Settle: lambda _, told: store.settle(told.lease, told.usage, last=told.last),
+            Take: store.take,
+            Settle: lambda _, told: store.settle(told[0], told[1], last=told[2]),
             Release: lambda _, told: store.release(told.lease, told.budgets),
             Renew: lambda _, told: store.renew(told.lease, told.budgets, told.lease_ms),
             Leave: lambda call, told: store.leave(call.ticket, told.lines),
@@ -102,27 +102,26 @@ class Pump:
             return
         self._running = True
         now_ms = self._clock.now_ms()
+        plain, do, room = self._plain, self._do, self.room
         try:
             while events:
-                self._turn(*events.popleft(), now_ms)
+                call, event = events.popleft()
+                try:
+                    for command in step(call, event, now_ms):
+                        kind = type(command)
+                        if kind in plain:
+                            plain[kind](call)
+                        else:
+                            do[kind](call, command)
+                except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others; it is reported
+                    self.failed(call, bug)
+                if room.ready:
+                    events.extend([(waiting, WOKEN) for waiting in room.ready])
+                    room.ready.clear()
         finally:
             self._running = False
-            if self.room.sleeping or self._armed_ms is not None:
+            if room.sleeping or self._armed_ms is not None:
                 self._arm()
-
-    def _turn(self, call: Call, event: Event, now_ms: int) -> None:
-        try:
-            for command in step(call, event, now_ms):
-                kind = type(command)
-                if kind in self._plain:
-                    self._plain[kind](call)
-                else:
-                    self._do[kind](call, command)
-        except Exception as bug:  # noqa: BLE001  a bug in one call must not stop the others; `failed` reports it
-            self.failed(call, bug)
-        if self.room.ready:
-            self._events.extend([(waiting, WOKEN) for waiting in self.room.ready])
-            self.room.ready.clear()
 
     def _answer(self, call: Call, answer: Answer) -> None:
         self.open.pop(call, None)

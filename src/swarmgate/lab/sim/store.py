@@ -11,7 +11,7 @@ from functools import partial
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Granted, Revised
-from swarmgate.core.book import Book, Take, Usage
+from swarmgate.core.book import Book, Take, Used
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import Limits
 from swarmgate.core.line import leave
@@ -128,11 +128,11 @@ class StoreLink:
         if at_ms is not None:
             self._time.at(at_ms, act)
 
-    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell what was used."""
         self._run(partial(self._settle, lease, usage, last=last))
 
-    def _settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def _settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         self.debt_units += kernel.settle(self._store.book, lease, usage, self._store.now_ms(), last=last)[1]
 
     def release(self, lease: str, budgets: tuple[str, ...]) -> None:

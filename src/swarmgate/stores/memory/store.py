@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Revised
-from swarmgate.core.book import Book, Take, Usage
+from swarmgate.core.book import Book, Take, Used
 from swarmgate.core.limits import Limits
 from swarmgate.core.line import leave
 from swarmgate.core.record import Call
@@ -30,7 +30,7 @@ class MemoryStore:
         """Fire Granted or Denied before returning."""
         self.fire(call, kernel.take(self.book, request, self._clock.now_ms()))
 
-    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell what was used; units beyond the reservation are counted as debt."""
         _, debt = kernel.settle(self.book, lease, usage, self._clock.now_ms(), last=last)
         self.debt_units += debt

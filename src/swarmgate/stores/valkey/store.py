@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from swarmgate.core.answers import Denied, Granted, Revised
-from swarmgate.core.book import Take, Usage
+from swarmgate.core.book import Take, Used
 from swarmgate.core.commands import Release, Renew, Settle
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import Limits
@@ -83,7 +83,7 @@ class ValkeyStore:
                     raise KeyError(demand[0])
         self._send(Asked(request, self._now_s(), call))
 
-    def settle(self, lease: str, usage: tuple[Usage, ...], *, last: bool) -> None:
+    def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell what was used; units beyond the reservation are counted as debt."""
         self._send(Asked(Settle(lease, usage, last), self._now_s()))
 
