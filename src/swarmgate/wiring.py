@@ -45,7 +45,9 @@ def gate(
 def plan(config: Config) -> Plan:
     """What is served: ladders, targets, budgets, lines."""
     shops = {name: _Shop(name, target) for name, target in config.targets.items()}
-    routes = config.routes or {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
+    routes = config.routes
+    if shops and not routes:
+        routes = {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
     budgets = [one for shop in shops.values() for one in shop.budgets()]
     limits = dict(pair for one in budgets for pair in one.limits())
@@ -65,6 +67,9 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
             yield name, budget(f"{name}: {quota}", target.published(quota))
         for quota in target.key_limits:
             yield f"{name}, each key", budget(f"{name}: keys {quota}", target.published(quota))
+    for name, table in config.policies.items():
+        for _, costed in table.all_limits():
+            yield f"policy {name}", budget(f"{name}: {costed.quota}", table.published(costed))
 
 
 class _Shop:

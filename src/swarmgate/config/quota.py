@@ -11,7 +11,8 @@ from swarmgate.core.errors import BadInput
 from swarmgate.problems import nearest
 
 _LIMIT = re.compile(r"([0-9][0-9_]{0,17})(?: ([a-z_]+))?(?: per (.+))?")
-_METERED = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+_OF_MODELS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+_OF_HOSTS = (Unit.REQUESTS, Unit.BYTES, Unit.POINTS, Unit.CONCURRENT)
 
 
 class Quota(NamedTuple):
@@ -26,13 +27,14 @@ class Quota(NamedTuple):
         return f"{self.amount} {self.unit}{window}"
 
 
-def _quota(text: object) -> Quota:
+def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
+    """The quota that a text is, of one of the units `metered`. Errors: `BadInput`."""
     found = _LIMIT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise BadInput("", f'{text!r} is no limit; write "500 per 60s", "200_000 tokens per 1m" or "50 concurrent"')
     amount, unit, window = found.groups()
-    if unit is not None and unit not in _METERED:
-        raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, _METERED)}")
+    if unit is not None and unit not in metered:
+        raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, metered)}")
     known = Unit(unit or Unit.REQUESTS)
     if (window is None) != (known is Unit.CONCURRENT):
         raise BadInput("", f'{text!r}: "concurrent" has no window, everything else has one, as in "500 per 60s"')
@@ -45,4 +47,13 @@ def _list(value: object) -> object:
     return value
 
 
-Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_quota)], ...], BeforeValidator(_list)]
+def _model_quota(text: object) -> Quota:
+    return read_quota(text, _OF_MODELS)
+
+
+def _host_quota(text: object) -> Quota:
+    return read_quota(text, _OF_HOSTS)
+
+
+Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list)]
+HostLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list)]

@@ -9,27 +9,32 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from swarmgate.config import egress as egress_section
 from swarmgate.config import routes as route_section
 from swarmgate.config.addresses import Listen, ListenText
+from swarmgate.config.egress import Egress, Pins
+from swarmgate.config.policies import PolicyTable
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
 from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, problem
 
-REFERENCES = (route_section.unresolved,)
+REFERENCES = (route_section.unresolved, egress_section.unresolved)
 SECRET = ("keys",)
 
 
 class Config(Table):
-    """The whole file; without routes the only target serves every model."""
+    """The whole file; without routes the only target serves every model, without targets there are no models."""
 
     listen: ListenText = Listen("127.0.0.1", 8787)
-    targets: Annotated[dict[Name, Target], Field(min_length=1)]
+    targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)
+    egress: Egress = Egress()
+    policies: dict[Name, PolicyTable] = Field(default_factory=dict)
+    resolve: Pins = Field(default_factory=dict)
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Config:

@@ -41,7 +41,8 @@ class Published:
     A limit as its owner states it: `amount` of `unit` in any `window_ms` (no window for CONCURRENT).
 
     `answer_ms` is how long the target usually takes to begin its answer, `largest` the largest call of P0, P1 and P2
-    in this unit, `reserve` what is kept for P0, `reset_ms` when a calendar window begins if that is known.
+    in this unit, `reserve` what is kept for P0, `burst` the most at once where the operator wants less than fits,
+    `reset_ms` when a calendar window begins if that is known.
     """
 
     amount: int
@@ -51,6 +52,7 @@ class Published:
     answer_ms: int = USUAL_ANSWER_MS
     largest: tuple[int, int, int] = (1, 1, 1)
     reserve: int | None = None
+    burst: int | None = None
     reset_ms: int | None = None
     lease_ms: int = 60_000
     line: str = ""
@@ -87,7 +89,10 @@ def compile_limit(published: Published) -> Compiled:
     if published.window_ms >= COUNTER_FROM_MS or published.unit is Unit.MICRO:
         return _counter(published)
     kinds = [_bucket(published)]
-    if published.unit is Unit.REQUESTS and published.amount <= LARGEST_SLOTS:
+    unspaced = published.burst is None or published.burst >= published.amount
+    if (
+        unspaced and published.unit is Unit.REQUESTS and published.amount <= LARGEST_SLOTS
+    ):  # slots may all leave at once
         kinds.append(_slots(published))
     best = max((kind for kind in kinds if kind), key=lambda kind: kind.yield_permille, default=None)
     if best is None:
@@ -104,7 +109,7 @@ def fresh_ms(window_ms: int) -> int:
 def _check(published: Published) -> None:
     for field in ("amount", "window_ms", "headroom_percent", "answer_ms", "lease_ms", "sharing"):
         check_amount(field, getattr(published, field))
-    for field in ("reserve", "reset_ms"):
+    for field in ("reserve", "burst", "reset_ms"):
         if getattr(published, field) is not None:
             check_amount(field, getattr(published, field))
     for rank, cost in enumerate(published.largest):
@@ -132,6 +137,8 @@ def _bucket(published: Published) -> Compiled | None:
     left = amount - _arrives(steady, fine, window_ms, fresh)
     undelivered = max(largest, left // 3)
     burst = min((left - undelivered) // 2, amount // 4)
+    if published.burst is not None:
+        burst = min(burst, published.burst)
     if burst < largest:
         burst, undelivered = largest, largest
         room = amount + 1 - 2 * burst - undelivered  # floor(): the fraction below one more unit is free

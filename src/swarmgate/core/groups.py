@@ -66,7 +66,7 @@ def registrable_group(host: str, rules: SuffixRules, operator_groups: GroupTable
 
     An address, a single label and a public suffix itself are groups of their own.
     """
-    if operator_groups and (named := _named_group(host, operator_groups)):
+    if operator_groups and (named := longest_match(host, operator_groups)):
         return named
     return host if is_address(host) else registrable_domain(host, rules)
 
@@ -84,7 +84,8 @@ def registrable_domain(name: str, rules: SuffixRules) -> str:
         below, suffix = suffix, parent
 
 
-def _named_group(host: str, groups: GroupTable) -> str:
+def longest_match(host: str, groups: GroupTable) -> str:
+    """The name that the most exact pattern gives to a normal host; empty if none does."""
     if host in groups:
         return groups[host]
     parent = host.partition(".")[2]

@@ -2,7 +2,8 @@
 Which budgets one key takes from, and how: the one place where compiled limits become the demands of a route.
 
 A bucket takes at once and keeps a place on the way until the request is delivered; a window's slot is busy until the
-answer begins, a concurrency slot until it ends; tokens take the prompt at once and reserve the output (design 4: Level).
+answer begins, a concurrency slot until it ends; tokens take the prompt at once and reserve the output, bytes do the same
+with the request's body and the answer's (design 4: Level).
 """
 
 from collections.abc import Iterable
@@ -13,13 +14,20 @@ from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limi
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Route
 
+_SIZES = frozenset({Unit.TOKENS, Unit.BYTES})  # known in part at admission, in full at the end
+
 
 class Budget(NamedTuple):
-    """One limit of a target or of a key, as published and as compiled, under the name of its budget."""
+    """
+    One limit of a target or of a key, as published and as compiled, under the name of its budget.
+
+    `cost` is what one request takes of it where it counts requests or points.
+    """
 
     name: str
     published: Published
     compiled: Compiled
+    cost: int = 1
 
     @property
     def unit(self) -> Unit:
@@ -47,20 +55,20 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
     ways: list[str] = []
     weighed: list[str] = []
     fresh_ms = Route._field_defaults["fresh_ms"]
-    for name, published, compiled in budgets:
+    for name, published, compiled, cost in budgets:
         fresh_ms = min(fresh_ms, compiled.fresh_ms)
         is_bucket = compiled.limits.kind is BudgetKind.LEVEL
         if is_bucket:
             ways.append(name + WAY)
-        if published.unit is Unit.TOKENS:
+        if published.unit in _SIZES:
             metered.append(name)
             weighed += ways[-1:] if is_bucket else []
         elif compiled.limits.kind is BudgetKind.LEASES:
             fixed.append((name, 0, 1))
             (whole if published.unit is Unit.CONCURRENT else first_byte).append(name)
         else:
-            fixed.append((name, 1, 0))
-            fixed += [(name + WAY, 0, 1)] if is_bucket else []
+            fixed.append((name, cost, 0))
+            fixed += [(name + WAY, 0, cost)] if is_bucket else []
     return Route(
         key,
         tuple(fixed),

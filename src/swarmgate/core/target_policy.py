@@ -1,0 +1,72 @@
+"""
+Which limits and manners hold for a request to a host: the operator's policies, matched by host, domain, path and method.
+
+Two policies may hold for one request: that of its host (the most exact pattern wins) and that of its domain, which all
+hosts of one owner share. Budgets of a policy are one for everything that it matches: three hosts in one policy are one
+budget (SEC's three hosts are). What no policy counts by requests gets the cautious default, elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from swarmgate.core.compiler import Unit
+from swarmgate.core.effect import Effect
+from swarmgate.core.groups import NO_GROUPS, GroupTable, longest_match
+from swarmgate.core.path_class import NO_CLASS, PathClass, class_of
+from swarmgate.core.routing import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """
+    One policy: `budgets` by path class (`""` = no class matched), a class has those of the whole host too.
+
+    `refusals` are statuses that mean "too fast" here besides 429. `shadow`: its budgets only watch. None and empty =
+    what holds without a policy.
+    """
+
+    name: str
+    budgets: Mapping[str, tuple[Budget, ...]]
+    classes: tuple[PathClass, ...] = ()
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    may_relax: bool = False
+    wait_ms: int | None = None
+    user_agent: bytes = b""
+    tunnels: bool = False
+    ports: frozenset[int] = frozenset()
+    refusals: frozenset[int] = frozenset()
+    traces: bool = False
+    shadow: bool = False
+
+
+NO_POLICY = Policy("", {})
+
+
+class PolicyTable(NamedTuple):
+    """Policies by name, and the patterns over hosts that lead to them; `domains` are charged besides `hosts`."""
+
+    by_name: Mapping[str, Policy]
+    hosts: GroupTable = NO_GROUPS
+    domains: GroupTable = NO_GROUPS
+
+
+class Judged(NamedTuple):
+    """What holds for one request: its host's policy, the class of its path there, its domain's policy."""
+
+    policy: Policy
+    path_class: str
+    domain: Policy
+
+
+def judge(table: PolicyTable, host: str, method: str, path: str) -> Judged:
+    """The policies for a normal host and a judged path (`url_path.path_to_judge`)."""
+    policy = table.by_name.get(longest_match(host, table.hosts), NO_POLICY)
+    domain = table.by_name.get(longest_match(host, table.domains), NO_POLICY)
+    found = class_of(policy.classes, method, path) if policy.classes else NO_CLASS
+    return Judged(policy, found, domain)
+
+
+def counts_requests(budgets: tuple[Budget, ...]) -> bool:
+    """Whether some of these budgets bound the number of requests in time; concurrency and bytes do not."""
+    return any(one.unit in {Unit.REQUESTS, Unit.POINTS} for one in budgets)

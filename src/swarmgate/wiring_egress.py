@@ -1,0 +1,93 @@
+"""
+From configuration to egress: policies and presets compiled to budgets, patterns to tables, defaults to a beginning.
+
+The operator's policy for a pattern outranks every preset for it. Which limits hold for one request is looked up by
+path class, so a class has the limits of the whole policy among its own, at the cost that its requests have.
+"""
+
+from collections.abc import Iterable
+
+from swarmgate.config import Config, PolicyTable
+from swarmgate.config.policies import Costed, preset_policies
+from swarmgate.core import target_policy
+from swarmgate.core.compiler import Compiled, Published, Unit, fresh_ms
+from swarmgate.core.groups import group_table
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.path_class import NO_CLASS
+from swarmgate.core.routing import Budget, budget
+from swarmgate.core.target_policy import Policy
+from swarmgate.presets import in_force
+
+
+def policy_table(config: Config) -> target_policy.PolicyTable:
+    """Every policy in force, the operator's and the presets', with their budgets."""
+    told = dict(config.policies)
+    hosts: dict[str, str] = {}
+    domains: dict[str, str] = {}
+    for name, table in config.policies.items():
+        hosts |= table.patterns("hosts", name)
+        domains |= table.patterns("domains", name)
+    for preset in in_force(config.egress.presets, config.egress.without):
+        table = preset_policies(preset.policy)
+        free = {pattern: preset.id for pattern in table.patterns("hosts") if pattern not in hosts}
+        if free:
+            told[preset.id] = table
+            hosts |= free
+    by_name = {name: _policy(name, table) for name, table in told.items()}
+    return target_policy.PolicyTable(by_name, group_table(hosts), group_table(domains))
+
+
+def budgets_of(table: target_policy.PolicyTable) -> dict[str, Budget]:
+    """Every budget of these policies that is enforced, by name; the others only watch."""
+    enforced = [one for one in table.by_name.values() if not one.shadow]
+    return {one.name: one for policy in enforced for budgets in policy.budgets.values() for one in budgets}
+
+
+def outage_modes(config: Config) -> dict[str, str]:
+    """What each budget of a policy does while a shared store is lost."""
+    return {
+        name: table.outage
+        for policy, table in config.policies.items()
+        for budgets in _policy(policy, table).budgets.values()
+        for one in budgets
+        for name, _ in one.limits()
+    }
+
+
+def _policy(name: str, table: PolicyTable) -> Policy:
+    whole = [table.costed(quota, 1) for quota in table.limits]
+    gaps = [] if table.gap is None else [_gap(f"{name}: gap", table.gap)]
+    budgets = {NO_CLASS: (*_budgets(name, table, whole), *gaps)}
+    for kind, one in table.classes.items():
+        dear = [table.costed(quota, one.points) for quota in table.limits]
+        own = [table.costed(quota, one.points) for quota in one.limits]
+        budgets[kind] = (*_budgets(name, table, dear), *gaps, *_budgets(f"{name}#{kind}", table, own))
+    return Policy(
+        name,
+        budgets,
+        table.path_classes(),
+        {kind: one.effect for kind, one in table.classes.items() if one.effect is not None},
+        may_relax=table.callers_may_say_read,
+        wait_ms=table.wait,
+        user_agent=table.user_agent.encode(),
+        tunnels=table.connect == "tunnel",
+        ports=frozenset(table.ports),
+        refusals=frozenset(table.refusals),
+        traces=table.trace,
+        shadow=table.mode == "shadow",
+    )
+
+
+def _budgets(name: str, table: PolicyTable, costed: Iterable[Costed]) -> Iterable[Budget]:
+    """The budgets of some limits; a limit has one budget whatever a request costs there."""
+    dearest = {quota: cost for _, (quota, cost) in table.all_limits()}
+    for quota, cost in costed:
+        published = table.published(Costed(quota, dearest[quota]))
+        yield budget(f"{name}: {quota}", published)._replace(cost=cost)
+
+
+def _gap(name: str, gap_ms: int) -> Budget:
+    """The least time between two requests: a bucket that holds one."""
+    limits = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=gap_ms)
+    published = Published(1, gap_ms, Unit.REQUESTS, headroom_percent=100)
+    return Budget(name, published, Compiled(limits, 1, fresh_ms(gap_ms), 1_000))
