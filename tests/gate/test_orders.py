@@ -134,7 +134,7 @@ def test_every_order_of_events_has_one_end(order, stream, priority, wait):
     assert len(bench.ends) == 1
     assert not bench.gate.pump.open
     assert bench.reserved == 0
-    assert not bench.gate._transport.live
+    assert not bench.gate.exchanges.live
     said = b"".join(bench.wire.written)
     assert said or left
     assert said.count(b"HTTP/1.1 ") <= 1 or b"HTTP/1.1 408" in said

@@ -5,6 +5,8 @@ Waiting is bounded by what the caller can bear: its own word, its timeout, half 
 Waiting). The core decides everything after that.
 """
 
+import os
+from collections.abc import Mapping
 from itertools import count
 
 from swarmgate.core.effect import effect_of
@@ -15,12 +17,14 @@ from swarmgate.core.record import Call, Rung
 from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
+from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import UNSAID, Identity, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
+from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
-from swarmgate.ports import Clock, Fire
+from swarmgate.ports import Fire
 
 PATHS = {
     b"/v1/chat/completions": "generate",
@@ -45,15 +49,18 @@ class ModelRoutes:
     """
     The surface for model calls.
 
-    `prefix` makes request ids unique beyond this process; `key` opens the tickets that this gate sealed.
+    `prefix` makes request ids unique beyond this process; `key` seals and opens the tickets of this gate.
     """
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(self, pump: Pump, clock: Clock, ladders: Ladders, prefix: str, key: bytes) -> None:
-        self._key = key
+    def __init__(
+        self, pump: Pump, exchanges: Exchanges, ladders: Ladders, targets: Mapping[str, ModelTarget], prefix: str
+    ) -> None:
+        self.key = os.urandom(32)  # of the tickets: a place is worth something at this gate only
+        self.exchanges = exchanges
+        self.targets = targets
         self._pump = pump
-        self._clock = clock
         self._ladders = ladders
         self._prefix = prefix
         self._numbers = count()
@@ -96,13 +103,13 @@ class ModelRoutes:
         self._pump.arrive(call)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
-        identity, now_ms = relay.identity, self._clock.now_ms()
+        identity, now_ms = relay.identity, self.exchanges.now_ms()
         number = f"{self._prefix}{next(self._numbers):x}"
         call = Call(number, rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms)
         call.client = relay
         call.step = identity.step
         if identity.ticket:
-            place = opened(identity.ticket, self._key, identity.rank, now_ms)
+            place = opened(identity.ticket, self.key, identity.rank, now_ms)
             if place is not None:
                 call.ticket, call.score = place.ticket, place.score
         if identity.effect:

@@ -5,7 +5,7 @@ A `Relay` stands in `end.call` from the request's head to the answer's last byte
 begun. Back-pressure runs through it: a client that reads slowly stops the target's connection, so nothing piles up here.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Protocol
 
 from swarmgate.core.commands import Answer, End
@@ -14,6 +14,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
+from swarmgate.gate.exchange import Exchange, Exchanges
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
 from swarmgate.gate.target import ModelTarget
@@ -43,7 +44,10 @@ class Desk(Protocol):
     """Where a request goes once it is whole."""
 
     fire: Fire
+    exchanges: Exchanges
+    targets: Mapping[str, ModelTarget]
     most_body_bytes: int
+    key: bytes  # seals tickets
 
     def complete(self, relay: "Relay") -> None:
         """Begin the call, or answer why there is none."""
@@ -120,64 +124,56 @@ class Relay:
         body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
         return target.request(key, self.path, self.head, body)
 
+    def attempt(self, call: Call) -> Attempt:
+        """The next attempt, at the target of the call's rung."""
+        desk = self.desk
+        return Attempt(desk.exchanges, call, desk.targets[call.rungs[call.rung].target])
+
+    def show(self, call: Call) -> None:
+        """Show the answer: whole if it is, else what is held and then whatever comes."""
+        attempt, end = call.wire, self.end
+        assert isinstance(attempt, Attempt)
+        head, headers = attempt.head, answer_headers(call, attempt)
+        assert head is not None
+        if attempt.whole:
+            self.shown = True
+            end.respond(head.status, headers, attempt.held[0])
+            return
+        self.as_events = head.content_length is None and attempt.stream is not None
+        end.start_stream(head.status, headers, head.content_length)
+        end.write_chunk(attempt.body)
+        attempt.go_through(end.write_chunk)
+        self.peeked = None  # it will not be sent again; a stream may last for long
+
+    def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
+        """Say how the call ended, once."""
+        self.call = None
+        if answer.end is End.ANSWERED:
+            if not self.shown:
+                self.end.finish()
+        elif answer.end is not End.CANCELLED:
+            self._tell(call, answer, exchange)
+
+    def _tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
+        reason = answer.reason or Reason.GATE_BUG
+        if call.committed:
+            self.break_off(reason)
+        elif answer.end is End.DEFERRED and answer.denied is not None:
+            repeats = self.head.fields.get(b"x-stainless-retry-count", b"0")
+            now_ms, count = self.desk.exchanges.now_ms(), int(repeats) if repeats.isdigit() else 0
+            self.reply(answers.deferral(call, answer.denied, reason, now_ms, self.desk.key, count))
+        elif (
+            isinstance(exchange, Attempt) and answer.end is End.FAILED and exchange.whole and exchange.head is not None
+        ):
+            self.reply(Reply(exchange.head.status, [*answer_headers(call, exchange), answers.STAY], exchange.body))
+        else:
+            self.reply(answers.ended(call, answer.end, reason))
+
     def break_off(self, reason: Reason) -> None:
         """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
         if self.as_events:
             self.end.write_chunk(answers.error_event(reason))
         self.end.cut()
-
-
-class Relays:
-    """ports.Client: what the pump asks of callers."""
-
-    def __init__(self, now_ms: Callable[[], int], key: bytes) -> None:
-        self._key = key
-        self._now_ms = now_ms
-
-    def relay(self, call: Call) -> None:
-        """Show the answer: whole if it is, else what is held and then whatever comes."""
-        relay, attempt = call.client, call.wire
-        assert isinstance(relay, Relay)
-        assert isinstance(attempt, Attempt)
-        head, end, headers = attempt.head, relay.end, answer_headers(call, attempt)
-        assert head is not None
-        if attempt.whole:
-            relay.shown = True
-            end.respond(head.status, headers, attempt.held[0])
-            return
-        relay.as_events = head.content_length is None and attempt.stream is not None
-        end.start_stream(head.status, headers, head.content_length)
-        end.write_chunk(attempt.body)
-        attempt.go_through(end.write_chunk)
-        relay.peeked = None  # it will not be sent again; a stream may last for long
-
-    def answer(self, call: Call, answer: Answer) -> None:
-        """Say how the call ended, once."""
-        relay, attempt = call.client, call.wire
-        call.client = call.wire = None
-        assert isinstance(relay, Relay)
-        relay.call = None
-        if answer.end is End.ANSWERED:
-            if not relay.shown:
-                relay.end.finish()
-        elif answer.end is not End.CANCELLED:
-            self._tell(call, answer, relay, attempt if isinstance(attempt, Attempt) else None)
-
-    def _tell(self, call: Call, answer: Answer, relay: Relay, attempt: Attempt | None) -> None:
-        reason = answer.reason or Reason.GATE_BUG
-        if call.committed:
-            relay.break_off(reason)
-        elif answer.end is End.DEFERRED and answer.denied is not None:
-            repeats = relay.head.fields.get(b"x-stainless-retry-count", b"0")
-            relay.reply(
-                answers.deferral(
-                    call, answer.denied, reason, self._now_ms(), self._key, int(repeats) if repeats.isdigit() else 0
-                )
-            )
-        elif answer.end is End.FAILED and attempt is not None and attempt.whole and attempt.head is not None:
-            relay.reply(Reply(attempt.head.status, [*answer_headers(call, attempt), answers.STAY], attempt.body))
-        else:
-            relay.reply(answers.ended(call, answer.end, reason))
 
 
 def answer_headers(call: Call, attempt: Attempt) -> list[Header]:

@@ -24,12 +24,11 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.delivery import Deliveries
+from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_route import PATHS, ModelRoutes
-from swarmgate.gate.relay import Relays
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.target import ModelTarget
-from swarmgate.gate.transport import ModelTransport
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
@@ -123,17 +122,16 @@ class Gate:
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
         self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
-        self._transport = transport = ModelTransport(
-            self.upstreams, plan.targets, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
+        self.exchanges = exchanges = Exchanges(
+            self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
         )
-        key = os.urandom(32)  # of the tickets: a place is worth something at this gate only
-        pump.attach(self.store, transport, Relays(clock.now_ms, key), journal)
-        self.models = ModelRoutes(pump, clock, plan.ladders, f"req-{os.urandom(5).hex()}-", key)
+        pump.attach(self.store, exchanges, Callers(), journal)
+        self.models = ModelRoutes(pump, exchanges, plan.ladders, plan.targets, f"req-{os.urandom(5).hex()}-")
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
-        self._upkeep = Upkeep(self.sweep, (pump.sweep, transport.sweep, self._look_whether_drained))
+        self._upkeep = Upkeep(self.sweep, (pump.sweep, exchanges.sweep, self._look_whether_drained))
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
@@ -169,7 +167,7 @@ class Gate:
 
     def _give_up(self, call: Call, reason: Reason) -> None:
         """End a call by our own fault, and say so; what it had reserved lapses with its lease."""
-        self._transport.abort(call)
+        self.exchanges.abort(call)
         if call.end is None:
             self.store.leave(call.ticket, call.standing)
             leave_and_end(call, End.FAILED, reason)

@@ -7,13 +7,13 @@ still choose another way; afterwards each payload goes straight to the client.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
 from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
-from swarmgate.gate.delivery import Deliveries
+from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import (
     NO_USAGE,
     UNKNOWN,
@@ -29,11 +29,9 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.upstream_end import UpstreamEnd
-from swarmgate.http1.upstreams import Upstreams
-from swarmgate.ports import Fire
+from swarmgate.http1.upstreams import Origin
 
 MOST_HELD_BYTES = 64 * 1024
-PROGRESS_MS = 5_000
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
 TAIL_BYTES = 4 * 1024
 OK = classify(Signal(status=200))
@@ -54,9 +52,9 @@ class Attempt:
     """One send of a call, from the wish for a connection to the last byte: the pool's waiter, the exchange's owner."""
 
     __slots__ = (
+        "_exchanges",
         "_last",
         "_tail",
-        "_transport",
         "_write",
         "call",
         "end",
@@ -64,6 +62,7 @@ class Attempt:
         "head",
         "held",
         "held_bytes",
+        "origin",
         "paused",
         "progress_ms",
         "seen",
@@ -74,8 +73,9 @@ class Attempt:
         "whole",
     )
 
-    def __init__(self, transport: "ModelTransport", call: Call, target: ModelTarget) -> None:
-        self._transport = transport
+    def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget) -> None:
+        self._exchanges = exchanges
+        self.origin: Origin = target.origin
         self.end: UpstreamEnd | None = None
         self._write: Callable[[bytes], None] | None = None
         self.call = call
@@ -97,19 +97,30 @@ class Attempt:
     def on_connection(self, end: UpstreamEnd) -> None:
         """A connection is ours."""
         self.end = end
-        self._transport.fire(self.call, READY)
+        self._exchanges.fire(self.call, READY)
 
     def on_no_connection(self, _fault: Fault) -> None:
         """There is none; nothing left."""
-        self._transport.fire(self.call, Lost(LostKind.CONNECT, sent=False))
+        self._exchanges.fire(self.call, Lost(LostKind.CONNECT, sent=False))
+
+    def send(self) -> bool:
+        """Write the request; False if the connection was closed meanwhile."""
+        call, end, route = self.call, self.end, self.call.route
+        assert route is not None
+        data = call.client.render(self.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
+        if end is None or not end.send(self, b"POST", data, read_ms=call.content_ms + SILENCE_MS):
+            self.end = None
+            return False
+        self.sent = True
+        return True
 
     def drop(self) -> None:
         """Give the connection up: unused back to its pool, in use closed, wished for no more."""
-        self._transport.live.discard(self)
+        self._exchanges.live.discard(self)
         end, self.end = self.end, None
         if end is None:
             if not self.sent:
-                self._transport.upstreams.withdraw(self.target.origin, self)
+                self._exchanges.upstreams.withdraw(self.origin, self)
         elif self.sent:
             end.abandon()
         else:
@@ -161,16 +172,16 @@ class Attempt:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0])
         outcome = OK if failure is None else self._error(failure)
-        self._transport.fire(self.call, Ended(outcome, self.used()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used()))
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
         self.end = None
-        self._transport.live.discard(self)
+        self._exchanges.live.discard(self)
         kind = _LOST.get(fault, LostKind.BROKEN)
         if kind is LostKind.FIRST_CONTENT and self.call.committed:
             kind = LostKind.IDLE
-        self._transport.fire(self.call, Lost(kind, sent=True))
+        self._exchanges.fire(self.call, Lost(kind, sent=True))
 
     def on_upload_pause(self) -> None:
         """Nothing to stop: the request was given whole."""
@@ -189,8 +200,8 @@ class Attempt:
         """From now on payloads go to `write`; what is held has been taken."""
         self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
-        self.progress_ms = self._transport.now_ms()
-        self._transport.live.add(self)
+        self.progress_ms = self._exchanges.now_ms()
+        self._exchanges.live.add(self)
         self._write = write
 
     def pause(self) -> None:
@@ -215,6 +226,14 @@ class Attempt:
             got += beyond
         return got if self._write is None else max(0, got - self.seen)
 
+    def report(self, now_ms: int) -> None:
+        """Tell the core what flowed; silence that is our own doing counts as flow."""
+        flowed = self.events - self.seen
+        if flowed or self.paused:
+            self.progress_ms = now_ms
+            self.seen = self.events
+            self._exchanges.fire(self.call, Progress(flowed))
+
     def _look(self, payload: bytes) -> None:
         """Has content begun, or is the answer too long to hold on to it."""
         head, stream = self.head, self.stream
@@ -226,12 +245,12 @@ class Attempt:
             stream.feed(payload)
             begun = stream.begun or (begun and stream.failure is None)
         if begun:
-            self._transport.fire(self.call, CONTENT)
+            self._exchanges.fire(self.call, CONTENT)
 
     def _end_unusual(self, head: ResponseHead) -> None:
         """The end of a stream, of a long answer, of an error page."""
         self.held = [self.body]
-        self._transport.live.discard(self)
+        self._exchanges.live.discard(self)
         stream, failure = self.stream, None
         if head.status >= 400:
             failure = read_error_body(self.body)
@@ -241,16 +260,16 @@ class Attempt:
             stream.close(b"" if self._write is None else self._last)
             self.usage, failure = stream.usage, stream.failure
             if not stream.finished and failure is None:
-                self._transport.fire(self.call, Lost(LostKind.BROKEN, sent=True))
+                self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
         outcome = OK if failure is None else self._error(failure)
-        self._transport.fire(self.call, Ended(outcome, self.used()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used()))
 
     def _error(self, failure: Failure) -> Outcome:
         head = self.head
         assert head is not None
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-        hint_ms = read_hint_ms(head.status, headers, failure.message, self._transport.unix_s())
+        hint_ms = read_hint_ms(head.status, headers, failure.message, self._exchanges.unix_s())
         signal = Signal(
             status=head.status,
             error_type=failure.type,
@@ -259,67 +278,3 @@ class Attempt:
             hint_ms=hint_ms,
         )
         return classify(signal)
-
-
-Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
-
-
-class ModelTransport:
-    """ports.Transport over pooled connections; `render` gives the bytes of a call's next attempt."""
-
-    def __init__(
-        self,
-        upstreams: Upstreams,
-        targets: Mapping[str, ModelTarget],
-        fire: Fire,
-        clocks: Clocks,
-        deliveries: Deliveries,
-    ) -> None:
-        self.upstreams = upstreams
-        self.targets = targets
-        self.fire = fire
-        self.now_ms, self.unix_s = clocks
-        self.live: set[Attempt] = set()
-        self.deliveries = deliveries
-
-    def connect(self, call: Call) -> None:
-        """Fire Ready or Lost."""
-        target = self.targets[call.rungs[call.rung].target]
-        call.wire = attempt = Attempt(self, call, target)
-        self.upstreams.connect(target.origin, attempt)
-
-    def park(self, call: Call) -> None:
-        """Give the unused connection back."""
-        self.abort(call)
-
-    def send(self, call: Call) -> None:
-        """Write the request; Content, Ended or Lost follow."""
-        attempt, route = call.wire, call.route
-        assert isinstance(attempt, Attempt)
-        assert route is not None
-        data = call.client.render(attempt.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
-        end = attempt.end
-        if end is None or not end.send(attempt, b"POST", data, read_ms=call.content_ms + SILENCE_MS):
-            attempt.end = None  # it was closed meanwhile
-            self.fire(call, Lost(LostKind.STALE, sent=False))
-            return
-        attempt.sent = True
-        if route.ways:
-            self.deliveries.watch(attempt)
-
-    def abort(self, call: Call) -> None:
-        """Drop the attempt; nothing is fired for it afterwards."""
-        attempt = call.wire
-        if isinstance(attempt, Attempt):
-            attempt.drop()
-            call.wire = None
-
-    def sweep(self) -> None:
-        """Tell the core what flowed: every 5 s per stream, so that reservations live and silence is seen."""
-        now_ms = self.now_ms()
-        for attempt in [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS]:
-            flowed = attempt.events - attempt.seen
-            if flowed or attempt.paused:
-                attempt.progress_ms = now_ms
-                attempt.seen = attempt.events
-                self.fire(attempt.call, Progress(flowed))

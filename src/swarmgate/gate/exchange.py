@@ -1,0 +1,118 @@
+"""
+What every surface that sends calls brings along: whoever asked, and one exchange with a target per attempt.
+
+The pump knows calls; here `call.client` is a `Caller` and `call.wire` an `Exchange`, so model calls, bodies that stream
+and egress share one transport and one way back. Nothing is decided here.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from swarmgate.core.commands import Answer
+from swarmgate.core.events import Lost, LostKind
+from swarmgate.core.record import Call
+from swarmgate.gate.delivery import Deliveries
+from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
+from swarmgate.ports import Fire
+
+PROGRESS_MS = 5_000
+Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
+
+
+class Exchange(Waiter, Protocol):
+    """
+    One attempt, from the wish for a connection to the last byte: the pool's waiter, then the exchange's owner.
+
+    Facts are fired as events of its call: Ready, Content once, Ended or Lost once. One whose answer lasts stands in
+    `Exchanges.live` and says in `progress_ms` when it last told what flowed.
+    """
+
+    call: Call
+    origin: Origin
+    progress_ms: int
+
+    def send(self) -> bool:
+        """Write the request, or its beginning; False if the connection was closed meanwhile and no byte left."""
+        ...
+
+    def drop(self) -> None:
+        """Give everything up: unused back to its pool, in use closed, wished for no more; nothing is fired again."""
+        ...
+
+    def is_delivered(self) -> bool | None:
+        """Whether the target has the request; None if the exchange is over."""
+        ...
+
+    def report(self, now_ms: int) -> None:
+        """Fire Progress if anything flowed since `progress_ms`."""
+        ...
+
+
+class Caller(Protocol):
+    """Whoever asked for a call: `call.client` as long as it is open."""
+
+    def attempt(self, call: Call) -> Exchange:
+        """The next attempt, at the call's present rung."""
+        ...
+
+    def show(self, call: Call) -> None:
+        """Let the answer be seen from here on, beginning with what the exchange holds."""
+        ...
+
+    def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
+        """Say how the call ended, once; `exchange` is its last attempt, if that was not dropped."""
+        ...
+
+
+class Exchanges:
+    """ports.Transport: attempts on pooled connections, whoever makes them; what they need to run stands here."""
+
+    def __init__(self, upstreams: Upstreams, fire: Fire, clocks: Clocks, deliveries: Deliveries) -> None:
+        self.upstreams = upstreams
+        self.fire = fire
+        self.now_ms, self.unix_s = clocks
+        self.live: set[Exchange] = set()
+        self._deliveries = deliveries
+
+    def connect(self, call: Call) -> None:
+        """Fire Ready or Lost."""
+        call.wire = exchange = call.client.attempt(call)  # type: ignore[attr-defined]  # ports know no surface
+        self.upstreams.connect(exchange.origin, exchange)
+
+    def park(self, call: Call) -> None:
+        """Give the unused connection back."""
+        self.abort(call)
+
+    def send(self, call: Call) -> None:
+        """Write the request; Content, Ended or Lost follow."""
+        exchange, route = call.wire, call.route
+        if not exchange.send():  # type: ignore[attr-defined]  # see connect
+            self.fire(call, Lost(LostKind.STALE, sent=False))
+        elif route is not None and route.ways:
+            self._deliveries.watch(exchange)  # type: ignore[arg-type]  # see connect
+
+    def abort(self, call: Call) -> None:
+        """Drop the attempt; nothing is fired for it afterwards."""
+        exchange, call.wire = call.wire, None
+        if exchange is not None:
+            exchange.drop()  # type: ignore[attr-defined]  # see connect
+
+    def sweep(self) -> None:
+        """Let everybody tell what flowed: every 5 s each, so that reservations live and silence is seen."""
+        now_ms = self.now_ms()
+        for exchange in [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS]:
+            exchange.report(now_ms)
+
+
+class Callers:
+    """ports.Client: what the pump asks of callers, whoever they are."""
+
+    def relay(self, call: Call) -> None:
+        """Let the answer be seen."""
+        call.client.show(call)  # type: ignore[attr-defined]  # ports know no surface
+
+    def answer(self, call: Call, answer: Answer) -> None:
+        """Say how the call ended; nobody refers to it any more."""
+        caller, exchange = call.client, call.wire
+        call.client = call.wire = None
+        caller.tell(call, answer, exchange)  # type: ignore[attr-defined]  # see relay
