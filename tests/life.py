@@ -244,11 +244,11 @@ class World:
         self.answers = {}
         self.relays = Counter()
         self.noted = []
-        self.lost = set()  # tickets of which the store gave an answer that came too late
+        self.late = set()  # tickets of which the store gave an answer that came too late
         self.wire = Wire(self)
         fire = self.pump.fire
         near = NearStore(self.time, fire, self.book)
-        self.store = near if delays is None else FarStore(self.time, fire, self.book, delays, self.lost)
+        self.store = near if delays is None else FarStore(self.time, fire, self.book, delays, self.late)
         self.pump.attach(self.store, self.wire, self, self)
         self.time.at(now_ms + SWEEP_MS, self._sweep)
 
@@ -277,6 +277,9 @@ class World:
 
     def note(self, call, note):
         self.noted.append((call.id, note))
+
+    def lost(self, call, lose):
+        self.noted.append((call.id, lose))
 
     def end(self, call, answer):
         self.noted.append((call.id, answer))
@@ -331,7 +334,7 @@ class World:
             assert {key: lease.amount for key, lease in cell.leases.items() if not lease.firm} == {}, cell.name
             assert cell.pending == sum(lease.amount for lease in cell.leases.values() if lease.firm), cell.name
         for name, line in self.book.lines.items():  # a place that a lost answer gave lapses by itself
-            assert {entry.ticket for entry in line.entries.values()} <= self.lost, name
+            assert {entry.ticket for entry in line.entries.values()} <= self.late, name
             assert all(entry.expires_ms < self.time.now_ms() + LAPSES_MS for entry in line.entries.values()), name
         assert len(self.room) == 0
         assert self.room.next_ms() is None

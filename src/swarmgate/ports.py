@@ -6,11 +6,11 @@ An adapter never returns a decision: it calls `fire(call, event)` again, at once
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Take, Used
-from swarmgate.core.commands import Answer, Intent, Note
+from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.events import Event
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
@@ -90,6 +90,30 @@ class Transport(Protocol):
         ...
 
 
+class AttemptFacts(NamedTuple):
+    """
+    What a transport saw of an attempt; -1 = not known.
+
+    `content_ms` is the instant at which content began to pass, 0 where the answer came whole.
+    """
+
+    status: int = 0
+    prompt_tokens: int = -1
+    output_tokens: int = -1
+    cached_tokens: int = -1
+    content_ms: int = 0
+    sent_bytes: int = 0
+    got_bytes: int = 0
+
+
+class Told(Protocol):
+    """What `call.wire` is from its attempt's intent on, to whoever keeps the evidence."""
+
+    def facts(self) -> AttemptFacts:
+        """What is known by now, also after the attempt's end."""
+        ...
+
+
 class Client(Protocol):
     """The caller's side of a call."""
 
@@ -111,6 +135,10 @@ class Journal(Protocol):
 
     def note(self, call: Call, note: Note) -> None:
         """Note how an attempt ended."""
+        ...
+
+    def lost(self, call: Call, lose: Lose) -> None:
+        """Note a grant of which nothing left."""
         ...
 
     def end(self, call: Call, answer: Answer) -> None:

@@ -5,7 +5,7 @@ Everything the core may ask for: a closed list of frozen commands, run in order 
 None of them returns anything: what comes of it is an event.
 """
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from swarmgate.core.answers import Denied
@@ -82,12 +82,31 @@ class Intent(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Note how an attempt ended; `outcome` is None where the gate itself ended it."""
+    """
+    Note how an attempt ended, or that there was no connection for one.
+
+    `outcome` is None where the gate itself ended it; `sent` = a byte of the request had left; `rung` where it was.
+    """
 
     attempt: int
     reason: Reason | None
     used: int
     outcome: Outcome | None = None
+    sent: bool = True
+    rung: int = 0
+
+
+class Loss(StrEnum):
+    """Why a grant came to nothing: neither spent nor given back (design 2: P1)."""
+
+    TOO_OLD = "too_old"  # the store took longer than the route allows
+    CALL_OVER = "call_over"  # the call had ended when the store's answer came
+
+
+class Lose(NamedTuple):
+    """Note that a grant is lost."""
+
+    reason: Loss
 
 
 class Answer(NamedTuple):
@@ -98,7 +117,9 @@ class Answer(NamedTuple):
     denied: Denied | None = None
 
 
-Command = Connect | Park | Send | Abort | Relay | Take | Settle | Release | Renew | Leave | Intent | Note | Answer
+Command = (
+    Connect | Park | Send | Abort | Relay | Take | Settle | Release | Renew | Leave | Intent | Note | Lose | Answer
+)
 
 CONNECT = Connect()
 PARK = Park()

@@ -18,6 +18,8 @@ from swarmgate.core.commands import (
     End,
     Intent,
     Leave,
+    Lose,
+    Loss,
     Release,
 )
 from swarmgate.core.events import StoreLost
@@ -184,7 +186,7 @@ def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:
     """The answer of a slow store to a call that is gone: nothing left, nothing is used."""
     budgets = call.offered[event.chosen].budgets()
     call.room.freed(budgets)
-    return (Release(call.lease, budgets),)
+    return (Release(call.lease, budgets), Lose(Loss.CALL_OVER))
 
 
 def denial_after_end(call: Call, event: Denied, _now_ms: int) -> Commands:
@@ -197,9 +199,10 @@ def _too_old(call: Call, event: Granted, now_ms: int) -> Commands:
     budgets = call.offered[event.chosen].budgets()
     call.room.freed(budgets)
     call.old_tokens += 1
+    lost = (Release(call.lease, budgets), Lose(Loss.TOO_OLD))
     if call.old_tokens % OLD_TOKENS:
-        return (Release(call.lease, budgets), *ask(call, event, now_ms))
-    return (Release(call.lease, budgets), *store_lost(call, StoreLost(Reason.GATE_STORE_LOST), now_ms))
+        return (*lost, *ask(call, event, now_ms))
+    return (*lost, *store_lost(call, StoreLost(Reason.GATE_STORE_LOST), now_ms))
 
 
 def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:

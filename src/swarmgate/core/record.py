@@ -150,7 +150,9 @@ class Call:
         "standing",
         "state",
         "step",
+        "team",
         "ticket",
+        "trace",
         "wait_until_ms",
         "wire",
         "written",
@@ -164,6 +166,8 @@ class Call:
         self.rank = rank
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
+        self.team = ""
+        self.trace = ""  # the trace id of its `traceparent`
         self.effect = Effect.READ
         self.keyed = False  # the target honours the idempotency key that the request carries
         self.written = False  # a write of which a byte has left in an attempt that failed ...

@@ -102,7 +102,7 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     observe(call, outcome, now_ms)
     settle = _settle(call, event.used)
     if outcome.kind is Kind.OK:
-        note = _new(Note, (call.attempt, None, event.used, outcome))
+        note = _new(Note, (call.attempt, None, event.used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, End.ANSWERED, None))
     return (*settle, *follow(call, outcome, now_ms, sent=True, used=event.used))
@@ -120,7 +120,11 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
         call.room.freed(route.budgets())
     if event.kind is LostKind.STALE and not event.sent and call.retries < MOST_RETRIES:
         call.retries += 1  # a kept connection that the target closed says nothing about the target: again, at once
-        return (*settle, Note(call.attempt, Reason.TARGET_CUT, 0), *connect(call, event, now_ms))
+        return (
+            *settle,
+            Note(call.attempt, Reason.TARGET_CUT, 0, outcome, sent=False, rung=call.rung),
+            *connect(call, event, now_ms),
+        )
     return (*settle, *follow(call, outcome, now_ms, sent=event.sent, used=event.used))
 
 
@@ -145,14 +149,14 @@ def slow(call: Call, _event: object, now_ms: int) -> Commands:
 
 def left(call: Call, _event: object, _now_ms: int) -> Commands:
     """The caller went away while its request ran: cancelled, charged its estimate."""
-    note = Note(call.attempt, Reason.CALLER_LEFT, call.reserved_left)
+    note = Note(call.attempt, Reason.CALLER_LEFT, call.reserved_left, rung=call.rung)
     return (ABORT, *_settle(call, -1), note, *end(call, End.CANCELLED, Reason.CALLER_LEFT))
 
 
 def too_late(call: Call, _event: object, _now_ms: int) -> Commands:
     """The caller's time is over while its request ran; a write may have happened."""
     how = End.FAILED if call.effect is Effect.READ else End.UNKNOWN_EFFECT
-    note = Note(call.attempt, Reason.CALLER_DEADLINE, call.reserved_left)
+    note = Note(call.attempt, Reason.CALLER_DEADLINE, call.reserved_left, rung=call.rung)
     return (ABORT, *_settle(call, -1), note, *end(call, how, Reason.CALLER_DEADLINE))
 
 
@@ -210,7 +214,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) 
     decision = decide(facts, outcome, now_ms)
     call.retries += decision.counts
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
-    note = Note(call.attempt, reason, used, outcome)
+    note = Note(call.attempt, reason, used, outcome, sent, call.rung)
     return (note, *_act(call, outcome, decision, now_ms))
 
 

@@ -1,13 +1,13 @@
 """
 A journal that lasts as long as its process: the newest entries in a ring, for tests and for a gate without a disk.
 
-It stands in until the append-only file is there; nothing in it survives the end of the process (design 3: two processes).
+Nothing in it survives the end of the process; a running gate keeps its journal in files (stores/journal).
 """
 
 from collections import deque
 from typing import NamedTuple
 
-from swarmgate.core.commands import Answer, Intent, Note
+from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.record import Call
 
 NEWEST = 4_096
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
     call: str
     attempt: int
-    noted: Intent | Note | Answer
+    noted: Intent | Note | Lose | Answer
 
 
 class MemoryJournal:
@@ -27,7 +27,7 @@ class MemoryJournal:
     __slots__ = ("_lines",)
 
     def __init__(self, newest: int = NEWEST) -> None:
-        self._lines: deque[tuple[str, int, Intent | Note | Answer]] = deque(maxlen=newest)
+        self._lines: deque[tuple[str, int, Intent | Note | Lose | Answer]] = deque(maxlen=newest)
 
     @property
     def entries(self) -> list[Entry]:
@@ -41,6 +41,10 @@ class MemoryJournal:
     def note(self, call: Call, note: Note) -> None:
         """Note how an attempt ended."""
         self._lines.append((call.id, note.attempt, note))
+
+    def lost(self, call: Call, lose: Lose) -> None:
+        """Note a grant of which nothing left."""
+        self._lines.append((call.id, call.attempt, lose))
 
     def end(self, call: Call, answer: Answer) -> None:
         """Note how the call ended."""

@@ -17,6 +17,7 @@ from swarmgate.core.commands import (
     Connect,
     Intent,
     Leave,
+    Lose,
     Note,
     Park,
     Relay,
@@ -86,6 +87,7 @@ class Pump:
             Leave: lambda call, told: store.leave(call.ticket, told.lines),
             Intent: journal.intent,
             Note: journal.note,
+            Lose: journal.lost,
             Answer: self._answer,
         }
 

@@ -8,7 +8,7 @@ bucket for its rate and leases for its cap, and each change is a compare-and-set
 from dataclasses import dataclass, field
 
 from swarmgate.core.answers import Revised
-from swarmgate.core.commands import Answer, Intent, Note
+from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import LearnedLimit, Quantity, Revision, Sent
 from swarmgate.core.limits import LONGEST_LEVEL_WINDOW_MS, BudgetKind, Limits
@@ -107,6 +107,10 @@ class Teacher:
                 self._revise(lesson, revision)
 
         self._store.revise(budget, expected, limits, heard)
+
+    def lost(self, call: Call, lose: Lose) -> None:
+        """A grant is lost."""
+        self._journal.lost(call, lose)
 
     def end(self, call: Call, answer: Answer) -> None:
         """The call has ended."""

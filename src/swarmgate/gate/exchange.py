@@ -13,13 +13,13 @@ from swarmgate.core.events import Lost, LostKind
 from swarmgate.core.record import Call
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
-from swarmgate.ports import Fire
+from swarmgate.ports import Fire, Told
 
 PROGRESS_MS = 5_000
 Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
 
 
-class Exchange(Waiter, Protocol):
+class Exchange(Waiter, Told, Protocol):
     """
     One attempt, from the wish for a connection to the last byte: the pool's waiter, then the exchange's owner.
 

@@ -108,6 +108,7 @@ class ModelRoutes:
         call = Call(number, rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms)
         call.client = relay
         call.step = identity.step
+        call.trace = identity.traceparent[3:35]
         if identity.ticket:
             place = opened(identity.ticket, self.key, identity.rank, now_ms)
             if place is not None:

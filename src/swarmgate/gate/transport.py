@@ -30,6 +30,7 @@ from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin
+from swarmgate.ports import AttemptFacts
 
 MOST_HELD_BYTES = 64 * 1024
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
@@ -57,8 +58,10 @@ class Attempt:
         "_tail",
         "_write",
         "call",
+        "content_ms",
         "end",
         "events",
+        "got_bytes",
         "head",
         "held",
         "held_bytes",
@@ -67,6 +70,7 @@ class Attempt:
         "progress_ms",
         "seen",
         "sent",
+        "sent_bytes",
         "stream",
         "target",
         "usage",
@@ -91,6 +95,7 @@ class Attempt:
         self.paused = False
         self.events = self.seen = 0  # payloads with content, and how many of them were reported
         self.progress_ms = 0
+        self.content_ms = self.sent_bytes = self.got_bytes = 0
 
     # The pool's waiter.
 
@@ -112,6 +117,7 @@ class Attempt:
             self.end = None
             return False
         self.sent = True
+        self.sent_bytes = len(data)
         return True
 
     def drop(self) -> None:
@@ -142,6 +148,7 @@ class Attempt:
 
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
+        self.got_bytes += len(payload)
         if self._write is None:
             self.held.append(payload)
             self.held_bytes += len(payload)
@@ -200,7 +207,7 @@ class Attempt:
         """From now on payloads go to `write`; what is held has been taken."""
         self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
-        self.progress_ms = self._exchanges.now_ms()
+        self.progress_ms = self.content_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
         self._write = write
 
@@ -215,6 +222,13 @@ class Attempt:
         self.paused = False
         if self.end is not None:
             self.end.resume()
+
+    def facts(self) -> AttemptFacts:
+        """What is known of the attempt by now (ports.Told)."""
+        head, stream = self.head, self.stream
+        prompt, output = self.usage if stream is None else stream.usage
+        status = 0 if head is None else head.status
+        return AttemptFacts(status, prompt, output, UNKNOWN, self.content_ms, self.sent_bytes, self.got_bytes)
 
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""

@@ -8,7 +8,7 @@ crash forgets everything but what is already on its way, as kill -9 does.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from swarmgate.core.commands import Answer, Intent, Note
+from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.waiting import Room
 from swarmgate.engine.guard import Guard, OutageMode
@@ -66,6 +66,9 @@ class Watcher:
     def note(self, call: Call, note: Note) -> None:
         """An attempt ended."""
         self.noted(call, note)
+
+    def lost(self, _call: Call, _lose: Lose) -> None:
+        """The store was slow; its faults are counted where they are made."""
 
     def end(self, _call: Call, _answer: Answer) -> None:
         """The client hears it too."""

@@ -1,0 +1,284 @@
+"""
+The journal of a running gate (ports.Journal): calls become rows, rows become lines.
+
+An intent is written before `intent` returns, so that it is on file before the request's first byte leaves, whatever the
+loop does with that byte; it takes along what waited. Everything else waits for the end of the loop's turn. An attempt that
+ends its call is one row, not two.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from swarmgate import __version__
+from swarmgate.core.answers import BlockKind, Denied
+from swarmgate.core.commands import Answer, Intent, Lose, Note
+from swarmgate.core.effect import Effect
+from swarmgate.core.outcome import Ejects, Outcome
+from swarmgate.core.record import Call
+from swarmgate.ports import AttemptFacts, Clock
+from swarmgate.stores.journal import rows
+from swarmgate.stores.journal.frame import to_line
+from swarmgate.stores.journal.segments import Retention
+from swarmgate.stores.journal.writer import Writer
+
+TICK_S: Final = 1.0
+CLOCK_STEP_MS: Final = 1_000
+_KINDS: Final = {kind: kind.name.lower() for kind in BlockKind}
+_USUAL: Final = Retention()
+_GIVEN_UP: Final = "given_up"  # the kind of an attempt that the gate itself ended
+
+
+class _Left(NamedTuple):
+    """What an intent said that its note says again; the call's own record has moved on by then."""
+
+    facts: Callable[[], AttemptFacts]
+    target: str
+    model: str
+    key: str
+    sent_ms: int
+
+
+class FileJournal:
+    """
+    The journal in `folder`; `policy` is the number that attempts carry until the next revision.
+
+    `wall_ms` reads the wall clock; `run` names this life of the gate. Errors: OSError if no file can be made there.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_held",
+        "_is_due",
+        "_left",
+        "_loop",
+        "_step_ms",
+        "_tick",
+        "_wall_ms",
+        "policy",
+        "run",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        wall_ms: Callable[[], int],
+        folder: Path,
+        say: Callable[[str], None],
+        keep: Retention = _USUAL,
+    ) -> None:
+        now_ms = clock.now_ms()
+        self._loop = loop
+        self._clock = clock
+        self._wall_ms = wall_ms
+        self._step_ms = wall_ms() - now_ms
+        self._left: dict[Call, _Left] = {}
+        self._held: tuple[Call, tuple[Any, ...]] | None = None  # a note whose call may end with it
+        self._is_due = False
+        self.policy = 0
+        self.run = os.urandom(6).hex()
+        self.writer = Writer(folder, now_ms, keep, say)
+        self._tick = loop.call_later(TICK_S, self._every_second)
+        self.add(rows.Boot(*self.next(), self.run, __version__, os.getpid(), wall_ms()))
+
+    def intent(self, call: Call, intent: Intent) -> None:
+        """The attempt is on file when this returns; a write that may happen once only, on the disk itself."""
+        if self._held is not None:
+            self._release()
+        route, rung, writer = call.route, call.rungs[call.rung], self.writer
+        assert route is not None
+        self._left[call] = _Left(call.wire.facts, rung.target, rung.model, route.key, call.sent_ms)  # type: ignore[attr-defined]
+        operation = call.step.operation
+        writer.append(
+            to_line(
+                rows.Intent(
+                    writer.sequence + 1,
+                    call.sent_ms,
+                    call.id,
+                    intent.attempt,
+                    *call.step,
+                    call.team,
+                    call.rank,
+                    rung.target,
+                    rung.model,
+                    route.key,
+                    call.rung,
+                    self.policy,
+                    call.arrived_ms,
+                    call.prompt,
+                    call.reserve,
+                    call.effect,
+                    call.trace,
+                )
+            )
+        )
+        if call.effect is Effect.WRITE and (operation or call.keyed):
+            writer.sync()
+        else:
+            writer.flush()
+
+    def note(self, call: Call, note: Note) -> None:
+        """How an attempt ended; whether the call ends with it is known within this turn."""
+        if self._held is not None:
+            self._release()
+        left = self._left.pop(call, None)
+        if left is None:
+            self._unconnected(call, note)
+            return
+        kind = note.outcome.kind if note.outcome is not None else _GIVEN_UP
+        self._held = (call, self._noted(call, left, note, kind))
+        self._due()
+
+    def end(self, call: Call, answer: Answer) -> None:
+        """How the call ended."""
+        held = self._held
+        if held is not None:
+            self._held = None
+            if held[0] is call:
+                self._write_note(held[1], answer.end.value, answer.reason or "")
+                return
+            self._write_note(held[1], "", "")
+        left = self._left.pop(call, None)
+        if left is None:
+            self.add(_end(self.writer.sequence + 1, self._clock.now_ms(), call, answer))
+        else:  # the gate gave the call up while it ran
+            note = Note(call.attempt, answer.reason, 0)
+            self._write_note(self._noted(call, left, note, _GIVEN_UP), answer.end.value, answer.reason or "")
+
+    def lost(self, call: Call, lose: Lose) -> None:
+        """A grant of which nothing left."""
+        rung = call.rungs[call.rung]
+        self.add(rows.LostToken(self.writer.sequence + 1, self._clock.now_ms(), call.id, rung.target, lose.reason))
+
+    def next(self) -> tuple[int, int]:
+        """The number and the instant of a row that is about to be added."""
+        return self.writer.sequence + 1, self._clock.now_ms()
+
+    def add(self, row: rows.Row) -> None:
+        """A row made with `next`; on file at the end of this turn."""
+        if self._held is not None:
+            self._release()
+        self.writer.append(to_line(row))
+        self._due()
+
+    def close(self, left: int) -> None:
+        """The gate ended in order, with `left` calls given up; nothing can be noted afterwards."""
+        self._tick.cancel()
+        self.add(rows.Stop(*self.next(), self.run, left))
+        self.writer.sync()
+        self.writer.close()
+
+    def _due(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_due = False
+        if self._held is not None:
+            self._release()
+        self.writer.flush()
+
+    def _release(self) -> None:
+        """The call went on after its attempt."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._write_note(held[1], "", "")
+
+    def _write_note(self, told: tuple[Any, ...], end: str, end_reason: str) -> None:
+        whole: tuple[Any, ...] = (self.writer.sequence + 1, *told, end, end_reason)
+        self.writer.append(to_line(rows.Note(*whole)))
+        self._due()
+
+    def _noted(self, call: Call, left: _Left, note: Note, kind: str) -> tuple[Any, ...]:
+        """A note without its number and the call's end, made while the attempt is still as it ended."""
+        now_ms = self._clock.now_ms()
+        status, prompt, output, cached, content_ms, sent_bytes, got_bytes = left.facts()
+        took_ms = now_ms - left.sent_ms
+        if content_ms:
+            content_ms -= left.sent_ms
+        else:
+            content_ms = took_ms if status else -1
+        return (
+            now_ms,
+            call.id,
+            note.attempt,
+            kind,
+            note.reason or "",
+            status,
+            note.sent,
+            note.used,
+            prompt,
+            output,
+            cached,
+            content_ms,
+            took_ms,
+            left.sent_ms - call.arrived_ms,
+            sent_bytes,
+            got_bytes,
+            _out_ms(note.outcome),
+            call.rank,
+            left.target,
+            left.model,
+            left.key,
+            call.step.task_type,
+            call.team,
+        )
+
+    def _unconnected(self, call: Call, note: Note) -> None:
+        rung = call.rungs[note.rung]
+        kind = note.outcome.kind if note.outcome is not None else _GIVEN_UP
+        self.add(rows.Unconnected(*self.next(), call.id, rung.target, rung.model, kind, note.reason or ""))
+
+    def _every_second(self) -> None:
+        self._tick = self._loop.call_later(TICK_S, self._every_second)
+        now_ms = self._clock.now_ms()
+        missed = self.writer.tick(now_ms)
+        if missed is not None:
+            self.add(rows.Gap(*self.next(), missed.rows, missed.since_ms, missed.reason))
+        wall_ms = self._wall_ms()
+        step_ms = wall_ms - now_ms - self._step_ms
+        if abs(step_ms) > CLOCK_STEP_MS:
+            self._step_ms += step_ms
+            self.add(rows.ClockStep(*self.next(), wall_ms, step_ms))
+
+
+def _out_ms(outcome: Outcome | None) -> int:
+    """For how long the attempt put its key out: 0 = not at all, -1 = until a person acts."""
+    if outcome is None or outcome.ejects is Ejects.NOTHING:
+        return 0
+    return -1 if outcome.eject_ms is None else outcome.eject_ms
+
+
+def _end(seq: int, now_ms: int, call: Call, answer: Answer) -> rows.End:
+    rung, denied = call.rungs[call.rung], answer.denied
+    return rows.End(
+        seq,
+        now_ms,
+        call.id,
+        answer.end.value,
+        answer.reason or "",
+        call.attempt,
+        *call.step,
+        call.team,
+        call.rank,
+        rung.target,
+        rung.model,
+        call.arrived_ms,
+        call.trace,
+        *(() if denied is None else _deferral(denied, now_ms)),
+    )
+
+
+def _deferral(denied: Denied, now_ms: int) -> tuple[int, int, int, int, tuple[rows.Blocked, ...]]:
+    """When to come back by our clock, the place in line, and every budget that blocks."""
+    ahead_ms = now_ms - denied.now_ms  # the store's clock is not ours
+    blocked = tuple(
+        rows.Blocked(one.budget, _KINDS[one.kind], one.revision, one.limit, one.window_ms, one.remaining)
+        for one in denied.blockers
+    )
+    return denied.not_before_ms + ahead_ms, denied.certain_ms + ahead_ms, denied.position, denied.depth, blocked

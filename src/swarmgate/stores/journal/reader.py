@@ -1,0 +1,80 @@
+"""
+Reading a journal from a position on, also while it is being written.
+
+A position is a file and an offset: whatever stands before it has been seen. The end of the newest file may be a line that
+is only half there: it is left for later. In an older file such a line was torn by a crash; it is counted and passed, as is
+one whose checksum does not fit, and what follows is read all the same.
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from swarmgate.stores.journal.frame import Damaged, to_row
+from swarmgate.stores.journal.rows import Row
+from swarmgate.stores.journal.segments import listed
+
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+class Position(NamedTuple):
+    """Up to where a journal was read: a segment's number and an offset in it."""
+
+    segment: int = 0
+    offset: int = 0
+
+
+class Batch(NamedTuple):
+    """
+    Rows in order, and where the next ones begin.
+
+    `damaged` and `torn` lines could not be read, `unknown` rows are of a later version; `gone` = the segment that was to be
+    read on was removed before it was read. `is_end` = there was no more at that moment.
+    """
+
+    rows: list[Row]
+    position: Position
+    damaged: int = 0
+    torn: int = 0
+    unknown: int = 0
+    gone: bool = False
+    is_end: bool = False
+
+
+def read(folder: Path, position: Position) -> Batch:
+    """The next rows, at most about a megabyte of them. Errors: OSError."""
+    segments = listed(folder)  # before the file is read: what is newer than its end proves that it is whole
+    at = next((index for index, one in enumerate(segments) if one.number >= position.segment), None)
+    if at is None:
+        return Batch([], position, is_end=True)
+    segment = segments[at]
+    gone = position.segment not in {0, segment.number}
+    offset = position.offset if segment.number == position.segment else 0
+    with segment.path.open("rb") as file:
+        file.seek(offset)
+        data = file.read(_CHUNK_BYTES)
+    whole = data.rfind(b"\n") + 1
+    rows, damaged, unknown = _rows(data[:whole])
+    read_to = Position(segment.number, offset + whole)
+    if len(data) == _CHUNK_BYTES:
+        if not whole:  # no line is so long
+            return Batch(rows, Position(segment.number, offset + len(data)), damaged + 1, 0, unknown, gone)
+        return Batch(rows, read_to, damaged, 0, unknown, gone)
+    if at + 1 < len(segments):
+        torn = int(whole < len(data))
+        return Batch(rows, Position(segments[at + 1].number), damaged, torn, unknown, gone)
+    return Batch(rows, read_to, damaged, 0, unknown, gone, is_end=not rows)
+
+
+def _rows(data: bytes) -> tuple[list[Row], int, int]:
+    rows, damaged, unknown = [], 0, 0
+    for line in data.split(b"\n")[:-1]:
+        try:
+            row = to_row(line)
+        except Damaged:
+            damaged += 1
+            continue
+        if row is None:
+            unknown += 1
+        else:
+            rows.append(row)
+    return rows, damaged, unknown

@@ -1,0 +1,138 @@
+"""A disk that can be full or broken, and calls to note: shared by the tests of the journal."""
+
+import errno
+import os
+
+from life import rung
+from swarmgate.core.commands import Answer, End, Intent, Note
+from swarmgate.core.outcome import Signal, classify
+from swarmgate.core.record import Call, Step
+from swarmgate.core.waiting import Room
+from swarmgate.ports import AttemptFacts
+from swarmgate.stores.journal.journal import FileJournal
+from swarmgate.stores.journal.reader import Position, read
+from swarmgate.stores.journal.segments import Retention
+
+OK = classify(Signal(status=200))
+START_MS = 1_600_000_000_000  # files are younger: only what a test makes old is old
+
+
+class Disk:
+    """Stands before os.write and os.fdatasync; `room` bytes may still be written, None = any number."""
+
+    def __init__(self, monkeypatch):
+        self.room = None
+        self.error = None
+        self.sync_error = None
+        self.writes = 0
+        self._write, self._sync = os.write, os.fdatasync
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "fdatasync", self.sync)
+
+    def write(self, fd, data):
+        self.writes += 1
+        if self.error is not None:
+            raise OSError(self.error, os.strerror(self.error))
+        if self.room is None:
+            return self._write(fd, data)
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data = data[: self.room]
+        self.room -= len(data)
+        return self._write(fd, data)
+
+    def sync(self, fd):
+        if self.sync_error is not None:
+            raise OSError(self.sync_error, os.strerror(self.sync_error))
+        self._sync(fd)
+
+
+class Turns:
+    """An event loop and its clock: `turn` ends the turn that is running, `second` lets a second pass."""
+
+    def __init__(self):
+        self.ms = START_MS
+        self.wall_step_ms = 0
+        self.soon = []
+        self.later = []
+
+    def now_ms(self):
+        return self.ms
+
+    def wall_ms(self):
+        return self.ms + self.wall_step_ms
+
+    def call_soon(self, act):
+        self.soon.append(act)
+
+    def call_later(self, _s, act):
+        self.later = [act]
+        return self
+
+    def cancel(self):
+        self.later = []
+
+    def turn(self):
+        acts, self.soon = self.soon, []
+        for act in acts:
+            act()
+
+    def second(self):
+        self.ms += 1_000
+        for act in self.later:
+            act()
+        self.turn()
+
+
+class Wire:
+    """What an attempt saw."""
+
+    def __init__(self, **facts):
+        self._facts = AttemptFacts(**facts)
+
+    def facts(self):
+        return self._facts
+
+
+class Desk:
+    """A journal in a folder, and what it said."""
+
+    def __init__(self, folder, keep=Retention(), start_ms=START_MS):  # noqa: B008  frozen
+        self.folder = folder
+        self.loop = Turns()
+        self.loop.ms = start_ms
+        self.said = []
+        self.journal = FileJournal(self.loop, self.loop, self.loop.wall_ms, folder, self.said.append, keep)
+        self.room = Room()
+
+    def call(self, name, **given):
+        call = Call(name, (rung(),), self.room, rank=1, arrived_ms=self.loop.ms)
+        call.step = Step("a17", "t1", "g1", "s1", "", "hypotheses")
+        call.wire = Wire()
+        for field, value in given.items():
+            setattr(call, field, value)
+        return call
+
+    def leaves(self, call):
+        """An attempt of the call leaves."""
+        call.attempt += 1
+        call.route = next(iter(call.rungs[call.rung].routes.values()))
+        call.sent_ms = self.loop.ms
+        self.journal.intent(call, Intent(call.attempt))
+
+    def answered(self, call):
+        """It is answered, and the call with it."""
+        self.journal.note(call, Note(call.attempt, None, 3, OK))
+        self.journal.end(call, Answer(End.ANSWERED, None))
+
+
+def everything(folder):
+    """All rows of a folder, and how many lines were no rows."""
+    rows, at, bad = [], Position(), 0
+    while True:
+        batch = read(folder, at)
+        rows += batch.rows
+        bad += batch.damaged + batch.torn
+        if batch.is_end:
+            return rows, bad
+        at = batch.position

@@ -1,0 +1,155 @@
+"""Disks that are full, break or lose the file: calls go on, nothing is torn, and what is missing is counted and told."""
+
+import errno
+import os
+
+import pytest
+from disk import Desk, Disk, everything
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarmgate.stores.journal import rows, writer
+from swarmgate.stores.journal.segments import Retention, listed
+
+SMALL = Retention(segment_bytes=2_000, segment_ms=10_000, total_bytes=6_000, age_ms=60_000)
+
+
+def kinds(folder):
+    return [type(row).__name__ for row in everything(folder)[0]]
+
+
+def run(desk, number):
+    for each in range(number):
+        call = desk.call(f"c{each}")
+        desk.leaves(call)
+        desk.answered(call)
+        desk.loop.turn()
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_a_disk_that_fills_up_at_any_byte_tears_no_line(tmp_path_factory, rooms):
+    with pytest.MonkeyPatch.context() as patch:
+        disk, desk = Disk(patch), Desk(tmp_path_factory.mktemp("full"))
+        for room in rooms:
+            disk.room = room
+            run(desk, 2)
+            disk.room = None
+            desk.loop.second()
+        desk.journal.close(0)
+        found, bad = everything(desk.folder)
+        assert bad == 0
+        told = [row for row in found if not isinstance(row, rows.Gap)]
+        assert [type(row).__name__ for row in told] == ["Boot", *["Intent", "Note"] * 2 * len(rooms), "Stop"]
+        assert [row.seq for row in found] == list(range(found[0].seq, found[0].seq + len(found)))
+
+
+def test_what_a_full_disk_does_not_take_is_counted_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "MOST_PENDING", 10)
+    disk, desk = Disk(monkeypatch), Desk(tmp_path)
+    desk.loop.turn()
+    disk.room = 0
+    run(desk, 20)
+    assert len(desk.said) == 1
+    assert "No space left" in desk.said[0]
+    assert disk.writes < 5  # a disk in trouble is asked once a second, not by every call
+    desk.loop.second()
+    disk.room = None
+    desk.loop.second()
+    found, bad = everything(tmp_path)
+    assert bad == 0
+    gap = found[-1]
+    assert isinstance(gap, rows.Gap)
+    assert gap.rows == 30
+    assert (gap.seq - found[-2].seq - 1) == 30
+    assert "written again" in desk.said[-1]
+    run(desk, 1)
+    assert kinds(tmp_path)[-2:] == ["Intent", "Note"]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
+def test_a_file_that_fails_is_left_and_another_one_begun(tmp_path, monkeypatch, code):
+    disk, desk = Disk(monkeypatch), Desk(tmp_path)
+    desk.loop.turn()
+    disk.error = code
+    run(desk, 2)
+    assert desk.journal.writer.trouble
+    disk.error = None
+    desk.loop.second()
+    desk.journal.close(0)
+    assert len(listed(tmp_path)) == 2
+    assert kinds(tmp_path) == ["Boot", "Intent", "Note", "Intent", "Note", "Gap", "Stop"]
+
+
+def test_a_file_that_is_removed_while_in_use_is_missed(tmp_path, monkeypatch):
+    desk = Desk(tmp_path / "journal")
+    run(desk, 3)
+    for segment in listed(desk.folder):
+        segment.path.unlink()
+    desk.folder.rmdir()
+    desk.loop.second()
+    assert "removed" in desk.said[0]
+    desk.loop.second()
+    run(desk, 1)
+    found, _ = everything(desk.folder)
+    assert isinstance(found[0], rows.Gap)
+    assert found[0].rows == 7
+    assert len(found) == 3
+
+
+def test_a_sync_that_failed_is_never_believed_again(tmp_path, monkeypatch):
+    disk, desk = Disk(monkeypatch), Desk(tmp_path)
+    assert desk.journal.writer.sync()
+    disk.sync_error = errno.EIO
+    assert not desk.journal.writer.sync()
+    disk.sync_error = None
+    assert not desk.journal.writer.sync()
+    assert [text for text in desk.said if "sync failed" in text] == desk.said
+    run(desk, 1)
+    assert kinds(tmp_path) == ["Boot", "Intent", "Note"]
+
+
+def test_segments_end_by_size_and_age_and_the_past_is_bounded(tmp_path):
+    desk = Desk(tmp_path, SMALL)
+    for _ in range(30):
+        run(desk, 4)
+        desk.loop.second()
+    segments = listed(tmp_path)
+    assert 2 <= len(segments) <= 5
+    assert sum(one.path.stat().st_size for one in segments) <= SMALL.total_bytes + 2 * SMALL.segment_bytes
+    assert any("more than is kept" in text for text in desk.said)
+    desk.loop.turn()
+    before = len(listed(tmp_path))
+    for _ in range(11):
+        desk.loop.second()
+    run(desk, 1)
+    desk.loop.second()
+    assert len(listed(tmp_path)) <= before + 1
+    old = listed(tmp_path)[0].path
+    os.utime(old, (1, 1))
+    for _ in range(12):
+        run(desk, 1)
+        desk.loop.second()
+    assert not old.exists()
+
+
+def test_nobody_else_may_read_it(tmp_path):
+    desk = Desk(tmp_path / "journal")
+    assert desk.folder.stat().st_mode & 0o777 == 0o700
+    assert listed(desk.folder)[0].path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_at_once(tmp_path):
+    (tmp_path / "journal").write_text("no folder")
+    with pytest.raises(OSError, match="Not a directory"):
+        Desk(tmp_path / "journal")
+
+
+def test_numbers_go_on_over_restarts_even_if_the_clock_went_back(tmp_path):
+    first = Desk(tmp_path)
+    run(first, 3)
+    first.journal.close(0)
+    run(Desk(tmp_path, start_ms=first.loop.ms - 50_000_000), 1)
+    found, _ = everything(tmp_path)
+    numbers = [row.seq for row in found]
+    assert numbers == sorted(set(numbers))
