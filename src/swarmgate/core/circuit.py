@@ -16,7 +16,7 @@ FEWEST_RESULTS = 20  # below this a share says nothing
 FAILED_PERCENT = 50
 FIRST_OPEN_MS = 5_000
 LONGEST_OPEN_MS = 60_000
-PROBE_LOST_MS = 60_000  # a probe whose result never came no longer holds the next one back
+PROBE_LOST_MS = 10_000  # a probe whose result never came (its call was deferred) no longer holds the next one back
 
 _ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})
 

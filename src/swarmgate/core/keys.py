@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, Verdict
+from swarmgate.core.reasons import Reason
 
 PROBE_AGAIN_MS = 10_000  # a probe whose result never came is repeated after this
 RAMP_MS = 10_000  # after a good probe: 1/8 of the share, then 1/4, 1/2, all, each for a quarter of this
@@ -142,6 +143,10 @@ class KeyRing:
         if self.ready(now_ms):
             return now_ms
         return min((scope.back_at_ms for scope in self._scopes if scope.keys), default=None)
+
+    def why(self, _now_ms: int) -> Reason:
+        """Why there is no candidate."""
+        return Reason.POLICY_KEYS_OUT
 
     def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """

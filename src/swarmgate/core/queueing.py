@@ -243,13 +243,15 @@ def _never(call: Call, event: Denied, now_ms: int) -> Commands:
 
 
 def _no_key(call: Call, now_ms: int) -> Commands:
-    back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms)
+    ring = call.rungs[call.rung].ring
+    back_ms = ring.back_at_ms(now_ms)
     if has_next_rung(call) and (back_ms is None or back_ms - now_ms > RUNG_MS):
         return (PARK, *next_rung(call, now_ms))
     if back_ms is None:  # only a person can bring a key back
         return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
-    call.room.keyless[call] = call.rungs[call.rung].ring
-    return _wait(call, synthetic(call, now_ms, back_ms, "keys", BlockKind.TIME), Reason.POLICY_KEYS_OUT, now_ms)
+    call.room.keyless[call] = ring
+    why = ring.why(now_ms)
+    return _wait(call, synthetic(call, now_ms, back_ms, call.rungs[call.rung].target, BlockKind.TIME), why, now_ms)
 
 
 def synthetic(call: Call, now_ms: int, at_ms: int, budget: str, kind: BlockKind) -> Denied:

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     CALLER_ENCODING = "caller_encoding"
     CALLER_UPGRADE = "caller_upgrade"
     CALLER_TOO_LARGE = "caller_too_large"
+    CALLER_EARLY_BYTES = "caller_early_bytes"
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
     POLICY_RATE = "policy_rate"
@@ -26,12 +27,21 @@ class Reason(StrEnum):
     POLICY_LARGER_THAN_LIMIT = "policy_larger_than_limit"
     POLICY_AGENT_BACKLOG = "policy_agent_backlog"
     POLICY_KEYS_OUT = "policy_keys_out"
+    POLICY_HOST = "policy_host"
+    POLICY_PORT = "policy_port"
+    POLICY_ADDRESS = "policy_address"
+    POLICY_TUNNEL_UNMETERED = "policy_tunnel_unmetered"
+    POLICY_REDIRECTS = "policy_redirects"
+    POLICY_DOWNGRADE = "policy_downgrade"
     TARGET_RATE = "target_rate"
     TARGET_REQUEST_TOO_LARGE = "target_request_too_large"
     TARGET_NO_MONEY = "target_no_money"
     TARGET_CAPACITY = "target_capacity"
     TARGET_DAILY = "target_daily"
     TARGET_CONCURRENCY = "target_concurrency"
+    TARGET_BACKOFF = "target_backoff"
+    TARGET_BROKEN = "target_broken"
+    TARGET_STALLED = "target_stalled"
     TARGET_ERROR = "target_error"
     TARGET_UNREACHABLE = "target_unreachable"
     TARGET_SLOW = "target_slow"
@@ -52,6 +62,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_ENCODING: "The request's body is compressed; send it as it is, without content-encoding.",
     Reason.CALLER_UPGRADE: "WebSockets and other upgrades are not spoken here; use the HTTP endpoints.",
     Reason.CALLER_TOO_LARGE: "The request's body is longer than the gate takes; nothing was sent.",
+    Reason.CALLER_EARLY_BYTES: "Bytes stand behind the head of CONNECT before it was answered; wait for the answer.",
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
@@ -60,12 +71,21 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold; make it smaller or raise the limit.",
     Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
     Reason.POLICY_KEYS_OUT: "Every key of this target is out; the earliest return is given.",
+    Reason.POLICY_HOST: "The operator does not let this host be called.",
+    Reason.POLICY_PORT: "The operator does not let this port be called; `ports` in the host's policy lists those that may.",
+    Reason.POLICY_ADDRESS: "The host is, or leads to, an address that may not be called; only an operator's pin can open it.",
+    Reason.POLICY_TUNNEL_UNMETERED: "Requests inside a tunnel cannot be counted and this host has a limit on them.",
+    Reason.POLICY_REDIRECTS: "Too many redirects between origins, one after the other.",
+    Reason.POLICY_DOWNGRADE: "The redirect leads from https to http; it is not followed.",
     Reason.TARGET_RATE: "The target said that its rate limit is reached.",
     Reason.TARGET_REQUEST_TOO_LARGE: "The target's limit is smaller than this request; waiting cannot help.",
     Reason.TARGET_NO_MONEY: "The key's account has no credit; a person must act.",
     Reason.TARGET_CAPACITY: "The target has no capacity for anybody now; other keys cannot help.",
     Reason.TARGET_DAILY: "The target's daily quota is used up until its reset.",
     Reason.TARGET_CONCURRENCY: "The target takes no more calls at once.",
+    Reason.TARGET_BACKOFF: "The target asked for a pause, which is not over.",
+    Reason.TARGET_BROKEN: "Most sends to the target failed lately; it gets one probe at a time until one succeeds.",
+    Reason.TARGET_STALLED: "The target has refused for a quarter of an hour, or asked for a pause that long.",
     Reason.TARGET_ERROR: "The target answered with an error.",
     Reason.TARGET_UNREACHABLE: "No connection to the target could be made.",
     Reason.TARGET_SLOW: "The target did not answer in time.",

@@ -6,14 +6,14 @@ needs. `Plan` is all ways, rung by rung. `client` and `wire` are handles of the 
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
-from swarmgate.core.keys import KeyRing
 from swarmgate.core.limits import CLASSES
+from swarmgate.core.outcome import Outcome
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.waiting import Room
@@ -98,13 +98,32 @@ class Route(NamedTuple):
         return self.metered + self.first_byte + self.whole + self.ways
 
 
+class Ring(Protocol):
+    """Which of a rung's keys may be used now: `keys.KeyRing`, or a host's `target_ring.TargetRing`."""
+
+    def candidates(self, now_ms: int, n: int = 3) -> tuple[str, ...]:
+        """The next key and up to n - 1 alternatives, best first; empty if there is none now."""
+
+    def ready(self, now_ms: int) -> bool:
+        """Whether `candidates` would find one; takes no turn."""
+
+    def back_at_ms(self, now_ms: int) -> int | None:
+        """When there may be one again; None if only a person can bring one back."""
+
+    def why(self, now_ms: int) -> Reason:
+        """Why there is none."""
+
+    def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
+        """Learn what a send came to; True if who waits for a key should ask again."""
+
+
 class Rung(NamedTuple):
     """One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates."""
 
     target: str
     model: str
     routes: dict[str, Route]
-    ring: KeyRing
+    ring: Ring
     retries: RetryBudget
 
 

@@ -34,6 +34,7 @@ _new = tuple.__new__  # what every call makes is made without the Python code of
 
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
+    LostKind.DENIED: Ending.ADDRESS_DENIED,
     LostKind.STALE: Ending.LOST_BEFORE_BYTE,
     LostKind.RESET: Ending.LOST_BEFORE_BYTE,
     LostKind.FIRST_CONTENT: Ending.CONTENT_TIMEOUT,
@@ -49,6 +50,7 @@ _WHY = {
     Kind.CAPACITY: Reason.TARGET_CAPACITY,
     Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
     Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
+    Kind.ADDRESS_DENIED: Reason.POLICY_ADDRESS,
     Kind.LOST_BEFORE_BYTE: Reason.TARGET_CUT,
     Kind.LOST_AFTER_BYTE: Reason.TARGET_CUT,
     Kind.CONTENT_TIMEOUT: Reason.TARGET_SLOW,
@@ -245,7 +247,8 @@ def _relay(call: Call, outcome: Outcome, at_ms: int, now_ms: int) -> Commands:
     if outcome.kind in _LIMITS and not call.committed:
         back_ms = call.rungs[call.rung].ring.back_at_ms(now_ms) or now_ms
         return _defer_until(call, max(at_ms, back_ms), reason, now_ms)
-    return leave_and_end(call, End.FAILED, reason)
+    how = End.REFUSED if outcome.kind is Kind.ADDRESS_DENIED else End.FAILED
+    return leave_and_end(call, how, reason)
 
 
 def back_off(call: Call, until_ms: int, reason: Reason) -> Commands:

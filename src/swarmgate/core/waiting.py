@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from swarmgate.core.answers import BlockKind
 
 if TYPE_CHECKING:
-    from swarmgate.core.keys import KeyRing
-    from swarmgate.core.record import Call
+    from swarmgate.core.record import Call, Ring
 
 TICKETS_PER_AGENT = 4
 LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
@@ -50,7 +49,7 @@ class Room:
 
     def __init__(self, agent_tickets: int = TICKETS_PER_AGENT) -> None:
         self.agent_tickets = agent_tickets
-        self.keyless: dict[Call, KeyRing] = {}  # who waits for a key of a ring to come back
+        self.keyless: dict[Call, Ring] = {}  # who waits for a key of a ring to come back
         self.line_of: dict[str, str] = {}
         self.ready: list[Call] = []
         self.turn = 0
@@ -121,7 +120,7 @@ class Room:
             elif place < len(order) and (place == 0 or self._waits_for(order[place][2]) is BlockKind.LINE):
                 self._call_up(order[place][2])
 
-    def keys_changed(self, ring: "KeyRing") -> None:
+    def keys_changed(self, ring: "Ring") -> None:
         """A key went or came back: who waits for one of them asks again."""
         for call, its in self.keyless.items():
             if its is ring:

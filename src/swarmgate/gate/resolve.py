@@ -1,21 +1,37 @@
 """
-Addresses of the operator's own targets: asked of the system off the loop, kept for a while.
+Where names are dialled: asked of the system off the loop, kept for a while.
 
-Only origins from the configuration come here, so every address is allowed; what agents name is judged elsewhere (design
-4: target identity and SSRF).
+The operator's own targets may be anywhere. What agents name is judged: every address that a name has must be public by
+our own table, and exactly what was judged is dialled, so that no second look-up can lead elsewhere (design 4: target
+identity and SSRF; reliability EG-01 to EG-06). Only the operator's pin opens another address.
 """
 
 import asyncio
 import ipaddress
 import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from ssl import SSLContext
+from typing import NamedTuple
 
+from swarmgate.core.address import host_verdict, verdict
+from swarmgate.core.groups import SuffixRules, registrable_domain
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Located, Origin
 
 KEPT_MS = 30_000
+KEPT_FAILURE_MS = 2_000  # a name that is not there is not asked for by every agent anew
+LOOK_UP_S = 2.0
+THREADS = 16
+PER_DOMAIN = 2  # who can make a resolver slow has its own names slow
+MOST_WAITING = 1_024
+MOST_KNOWN = 4_096
+TUNNEL = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
 
 
 class OperatorResolver:
@@ -71,3 +87,146 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Found(NamedTuple):
+    """What a look-up yielded: every address of a name, and the name at the end of its aliases."""
+
+    addresses: tuple[str, ...]
+    canonical: str = ""
+
+
+LookUp = Callable[[str], Found]
+
+
+def ask_system(name: str) -> Found:
+    """Ask the C library; blocks. Errors: OSError."""
+    infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
+    addresses = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
+    return Found(addresses, str(infos[0][3]) if infos else "")
+
+
+class TargetResolver:
+    """
+    Finds and judges where a host that an agent named is dialled.
+
+    `pins` are endpoints by `host:port` or `host`. `look_up` runs in one of 16 threads, for 2 s at most; of one
+    registrable domain two at a time. `lookups` counts them, `denied` the names that led where nothing may be dialled.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sweep: Sweep,
+        tls: SSLContext | None,
+        rules: SuffixRules,
+        pins: Mapping[str, tuple[str, int]],
+        look_up: LookUp = ask_system,
+    ) -> None:
+        self._loop = loop
+        self._sweep = sweep
+        self._tls = tls
+        self._rules = rules
+        self._pins = pins
+        self._look_up = look_up
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="resolve")
+        self._known: dict[str, tuple[tuple[str, ...] | Fault, int]] = {}
+        self._waiting: dict[str, list[tuple[Origin, Located]]] = {}
+        self._asking: dict[str, int] = {}  # look-ups under way by domain
+        self._queued: dict[str, deque[str]] = {}  # names that wait for one of their domain to end
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.lookups = self.denied = 0
+
+    def locate(self, origin: Origin, located: Located) -> None:
+        """Tell `located` the endpoint, or why there is none; at once where no look-up is needed."""
+        host = origin.host
+        pin = self._pins.get(f"{host}:{origin.port}") or self._pins.get(host)
+        if pin is not None:
+            located(self._endpoint(origin, (pin[0],), pin[1]))
+            return
+        judged = host_verdict(host)
+        if judged is not None:
+            located(self._denied() if judged.denied else self._endpoint(origin, (host,), origin.port))
+            return
+        known, until_ms = self._known.get(host, (Fault.RESOLVE_FAILED, 0))
+        if self._sweep.now_ms < until_ms:
+            located(known if isinstance(known, Fault) else self._endpoint(origin, known, origin.port))
+        elif host in self._waiting:
+            self._waiting[host].append((origin, located))
+        elif len(self._waiting) >= MOST_WAITING:
+            located(Fault.RESOLVE_FAILED)
+        else:
+            self._waiting[host] = [(origin, located)]
+            self._begin(host)
+
+    def is_pinned(self, host: str, port: int) -> bool:
+        """Whether the operator said where this is."""
+        return host in self._pins or f"{host}:{port}" in self._pins
+
+    def close(self) -> None:
+        """Stop asking; who waits hears nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, host: str) -> None:
+        domain = registrable_domain(host, self._rules)
+        if self._asking.get(domain, 0) >= PER_DOMAIN:
+            self._queued.setdefault(domain, deque()).append(host)
+            return
+        self._asking[domain] = self._asking.get(domain, 0) + 1
+        self.lookups += 1
+        task = self._loop.create_task(self._ask(host, domain), name=f"resolve {host}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ask(self, host: str, domain: str) -> None:
+        work = self._threads.submit(self._look_up, host)
+        work.add_done_callback(partial(self._thread_is_free, domain))  # which may be long after we gave up on it
+        found: tuple[str, ...] | Fault
+        try:
+            async with asyncio.timeout(LOOK_UP_S):
+                found = self._judged(await asyncio.wrap_future(work))
+        except (OSError, UnicodeError):  # TimeoutError is an OSError
+            found = Fault.RESOLVE_FAILED
+        self._keep(host, found)
+        for origin, located in self._waiting.pop(host):
+            located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
+
+    def _thread_is_free(self, domain: str, _work: Future[Found]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._next, domain)
+
+    def _judged(self, found: Found) -> tuple[str, ...] | Fault:
+        """Its addresses, if each of them may be dialled and no alias leads inside."""
+        inside = host_verdict(found.canonical.lower().removesuffix(".")) if found.canonical else None
+        if (inside is not None and inside.denied) or any(verdict(address).denied for address in found.addresses):
+            return self._denied()
+        return found.addresses or Fault.RESOLVE_FAILED
+
+    def _denied(self) -> Fault:
+        self.denied += 1
+        return Fault.ADDRESS_DENIED
+
+    def _keep(self, host: str, found: tuple[str, ...] | Fault) -> None:
+        self._known.pop(host, None)
+        while len(self._known) >= MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        kept_ms = KEPT_FAILURE_MS if isinstance(found, Fault) else KEPT_MS
+        self._known[host] = (found, self._sweep.now_ms + kept_ms)
+
+    def _next(self, domain: str) -> None:
+        if self._asking[domain] > 1:
+            self._asking[domain] -= 1
+        else:
+            del self._asking[domain]
+        queued = self._queued.get(domain)
+        if queued:
+            self._begin(queued.popleft())
+        elif queued is not None:
+            del self._queued[domain]
+
+    def _endpoint(self, origin: Origin, addresses: tuple[str, ...], port: int) -> Endpoint:
+        if origin.scheme == "https":
+            return Endpoint(addresses, port, self._tls, origin.host)
+        return Endpoint(addresses, port)

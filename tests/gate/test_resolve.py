@@ -1,0 +1,207 @@
+"""Where agents' names lead: every address judged, exactly the judged ones dialled, and no way to make it slow for others."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from eventually import eventually
+from swarmgate.gate.resolve import LOOK_UP_S, MOST_KNOWN, PER_DOMAIN, THREADS, Found, TargetResolver
+from swarmgate.http1.dial import Endpoint
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.upstreams import Origin
+from swarmgate.suffixes import load_suffix_rules
+
+DENIED = Fault.ADDRESS_DENIED
+PUBLIC = "93.184.215.14"
+
+
+@contextmanager
+def resolver(answers=None, pins=None, look_up=None):
+    loop = asyncio.get_running_loop()
+    asked = []
+
+    def answer(name):
+        asked.append(name)
+        found = answers[name]
+        if isinstance(found, Exception):
+            raise found
+        return found if isinstance(found, Found) else Found(tuple(found))
+
+    made = TargetResolver(loop, Sweep(loop), None, load_suffix_rules(), pins or {}, look_up or answer)
+    made.asked = asked
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+async def located(made, host, port=443, scheme="http"):
+    found = []
+    made.locate(Origin(scheme, host, port), found.append)
+    await eventually(lambda: found)
+    return found[0]
+
+
+INSIDE = [
+    "127.0.0.1",
+    "0.0.0.0",
+    "::",
+    "::1",
+    "10.0.0.1",
+    "169.254.169.254",
+    "100.100.100.200",
+    "100.64.0.1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "64:ff9b::a9fe:a9fe",
+    "2002:7f00:1::",
+    "::127.0.0.1",
+    "224.0.0.1",
+    "192.88.99.1",
+    "localhost",
+    "metadata.google.internal",
+    "db.svc",
+    "x.local",
+    "api.cluster.local",
+]
+
+
+@pytest.mark.parametrize("host", INSIDE)
+def test_nothing_inside_is_dialled_and_nobody_is_asked(host):
+    async def run():
+        with resolver() as made:
+            assert await located(made, host) is DENIED
+            assert made.asked == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["127.0.0.1"],
+        [PUBLIC, "10.0.0.1"],  # one public, one private address
+        ["::ffff:169.254.169.254"],
+        ["fe80::1%eth0"],
+        Found((PUBLIC,), "db.internal"),
+        Found((PUBLIC,), "LOCALHOST."),
+    ],
+)
+def test_a_name_that_leads_inside_is_denied_whole(answer):
+    async def run():
+        with resolver({"evil.org": answer}) as made:
+            assert await located(made, "evil.org") is DENIED
+            assert made.denied == 1
+
+    asyncio.run(run())
+
+
+def test_what_was_judged_is_dialled_until_it_is_judged_anew():
+    """DNS rebinding: public first, loopback next, with a lifetime of 0."""
+
+    async def run():
+        answers = {"evil.org": [PUBLIC]}
+        with resolver(answers) as made:
+            assert await located(made, "evil.org") == Endpoint((PUBLIC,), 443)
+            answers["evil.org"] = ["127.0.0.1"]
+            assert await located(made, "evil.org") == Endpoint((PUBLIC,), 443)
+            assert made.asked == ["evil.org"]
+            made._sweep.now_ms += 31_000
+            assert await located(made, "evil.org") is DENIED
+
+    asyncio.run(run())
+
+
+def test_pins_are_the_only_way_in_and_exact():
+    pins = {"api.x.org": ("127.0.0.1", 9_101), "db.x.org:8080": ("10.0.0.7", 80), "127.0.0.1": ("127.0.0.1", 9_102)}
+
+    async def run():
+        with resolver({"www.api.x.org": ["127.0.0.1"]}, pins) as made:
+            assert await located(made, "api.x.org") == Endpoint(("127.0.0.1",), 9_101)
+            assert await located(made, "db.x.org", 8_080) == Endpoint(("10.0.0.7",), 80)
+            assert await located(made, "127.0.0.1", 80) == Endpoint(("127.0.0.1",), 9_102)
+            assert await located(made, "www.api.x.org") is DENIED
+            assert made.is_pinned("db.x.org", 8_080)
+            assert not made.is_pinned("db.x.org", 80)
+
+    asyncio.run(run())
+
+
+def test_tls_verifies_the_name_that_was_asked_for():
+    async def run():
+        with resolver({"x.org": [PUBLIC]}) as made:
+            found = await located(made, "x.org", scheme="https")
+            assert (found.server_name, found.addresses) == ("x.org", (PUBLIC,))
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_not_there_is_asked_for_once_in_a_while():
+    async def run():
+        with resolver({"gone.org": OSError("no such name"), "empty.org": []}) as made:
+            for host in ("gone.org", "gone.org", "empty.org"):
+                assert await located(made, host) is Fault.RESOLVE_FAILED
+            assert made.asked == ["gone.org", "empty.org"]
+
+    asyncio.run(run())
+
+
+class Slow:
+    """A resolver of the system that answers when the test lets it."""
+
+    def __init__(self):
+        self.go_on = threading.Event()
+        self.running = []
+
+    def __call__(self, name):
+        self.running.append(name)
+        if name.endswith("slow.org"):
+            self.go_on.wait(10)
+        return Found((PUBLIC,))
+
+
+def test_one_slow_domain_holds_nobody_else_up():
+    async def run():
+        slow = Slow()
+        found = {}
+        with resolver(look_up=slow) as made:
+            for number in range(3 * THREADS):
+                host = f"n{number}.slow.org"
+                made.locate(Origin("http", host, 80), lambda end, host=host: found.update({host: end}))
+            assert await located(made, "quick.org") == Endpoint((PUBLIC,), 443)
+            assert len([name for name in slow.running if name.endswith("slow.org")]) == PER_DOMAIN
+            slow.go_on.set()
+            await eventually(lambda: len(found) == 3 * THREADS)
+            assert made._asking == made._queued == {}
+
+    asyncio.run(run())
+
+
+def test_a_look_up_that_takes_too_long_keeps_its_place_until_its_thread_is_free(monkeypatch):
+    monkeypatch.setattr("swarmgate.gate.resolve.LOOK_UP_S", 0.01)
+    assert LOOK_UP_S == 2
+
+    async def run():
+        slow = Slow()
+        with resolver(look_up=slow) as made:
+            for host in ("a.slow.org", "b.slow.org"):
+                assert await located(made, host) is Fault.RESOLVE_FAILED
+            made.locate(Origin("http", "c.slow.org", 80), lambda _: None)
+            assert slow.running == ["a.slow.org", "b.slow.org"]
+            slow.go_on.set()
+            await eventually(lambda: len(slow.running) == 3)
+
+    asyncio.run(run())
+
+
+def test_memory_is_bounded():
+    async def run():
+        with resolver() as made:
+            for number in range(MOST_KNOWN + 5):
+                made._keep(f"n{number}.org", (PUBLIC,))
+            assert len(made._known) == MOST_KNOWN
+
+    asyncio.run(run())
