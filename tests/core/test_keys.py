@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.keys import MOST_SCOPES, PROBE_AGAIN_MS, RAMP_MS, KeyRing, QuotaScope
+from swarmgate.core.limits import EXACT
 from swarmgate.core.outcome import Signal, classify
 
 OK = classify(Signal(200))
@@ -161,6 +162,17 @@ def test_what_no_key_is_to_blame_for_ejects_nothing(outcome):
     ring = ring_of(1)
     assert not ring.observe("k0", outcome, 1, 2)
     assert ring.candidates(2) == ("k0",)
+
+
+def test_planners_see_which_key_is_out_and_until_when():
+    ring = ring_of(1, 1, 1)
+    ring.observe("k1", RATE_90S, 1, 1_000)
+    ring.observe("k2", BAD_KEY, 1, 1_000)
+    seen = ring.views(1_000)
+    assert [seen[key].state.value for key in ("k0", "k1", "k2")] == ["ready", "backoff", "stalled"]
+    assert (seen["k1"].back_at_ms, seen["k2"].back_at_ms) == (91_000, EXACT)
+    assert ring.views(91_000)["k1"].state.value == "ready"
+    assert not ring.candidates(1_000)[1:]  # a look took no turn and freed nobody
 
 
 def test_an_empty_scope_returns_at_its_reset_at_full_weight():

@@ -8,7 +8,7 @@ from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Granted
 from swarmgate.core.book import Take, Usage, first_score
 from swarmgate.core.limits import EXACT, Limits
-from swarmgate.core.view import BudgetState, changed, copied, view
+from swarmgate.core.view import BudgetState, at_rest, changed, copied, view
 
 NOW = 1_000_000
 FLOORS = Limits(LEVEL.kind, burst=20, quota=10, window_ms=1_000, floors=(0, 5, 10))
@@ -145,8 +145,20 @@ def test_the_backlog_is_told_per_class():
 
 def test_only_what_tells_something_new_is_a_change():
     made = book(level=LEVEL, other=LEVEL)
-    before = [view(made, name, NOW) for name in ("level", "other")]
+    before = {name: view(made, name, NOW) for name in made.cells}
     spend(made, "level", 1)
-    after = [view(made, name, NOW) for name in ("level", "other")]
+    after = {name: view(made, name, NOW) for name in made.cells}
     assert [one.budget for one in changed(before, after)] == ["level"]
-    assert [one.budget for one in changed((), after)] == ["level", "other"]
+    assert [one.budget for one in changed({}, after)] == ["level", "other"]
+
+
+@given(pasts, names, st.integers(0, 3_000), st.integers(0, 3_000), st.booleans())
+def test_what_rests_need_not_be_looked_at_again(past, name, first, later, touched):
+    made, now = lived(past)
+    seen = view(made, name, now + first)
+    if touched:
+        spend(made, name, 1, now + first + 1) if name != "slots" else kernel.take(
+            made, Take("t", "t", 0, first_score(0), (((name, 0, 1),),), 1_000), now + first + 1
+        )
+    if at_rest(made, seen):
+        assert not changed({name: seen}, {name: view(made, name, now + first + later)})

@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.limits import EXACT
 from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, Verdict
 from swarmgate.core.reasons import Reason
+from swarmgate.core.view import KeyView, key_view
 
 PROBE_AGAIN_MS = 10_000  # a probe whose result never came is repeated after this
 RAMP_MS = 10_000  # after a good probe: 1/8 of the share, then 1/4, 1/2, all, each for a quarter of this
@@ -147,6 +149,13 @@ class KeyRing:
     def why(self, _now_ms: int) -> Reason:
         """Why there is no candidate."""
         return Reason.POLICY_KEYS_OUT
+
+    def views(self, now_ms: int) -> dict[str, KeyView]:
+        """Each key as planners see it; takes no turn."""
+        return {
+            key: key_view(scope.back_at_ms if key in scope.keys else EXACT, now_ms)
+            for key, scope in self._scope_of.items()
+        }
 
     def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """

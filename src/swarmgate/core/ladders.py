@@ -28,6 +28,12 @@ class Ladders:
         """Every name as it is written."""
         return [*self.by_model, *(beginning + ANY for beginning, _ in self._families)]
 
+    @property
+    def rungs(self) -> list[Rung]:
+        """Every rung of every ladder, once."""
+        ladders = [*self.by_model.values(), *(rungs for _, rungs in self._families)]
+        return list({(rung.target, rung.model): rung for ladder in ladders for rung in ladder}.values())
+
     def other(self, model: str) -> tuple[Rung, ...] | None:
         """The ladder of a model that has none of its own; None if nothing serves it."""
         for beginning, rungs in self._families:

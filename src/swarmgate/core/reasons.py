@@ -13,6 +13,7 @@ class Reason(StrEnum):
 
     CALLER_BAD_REQUEST = "caller_bad_request"
     CALLER_UNKNOWN_MODEL = "caller_unknown_model"
+    CALLER_UNKNOWN_CALL = "caller_unknown_call"
     CALLER_UNKNOWN_PATH = "caller_unknown_path"
     CALLER_METHOD = "caller_method"
     CALLER_ENCODING = "caller_encoding"
@@ -57,6 +58,7 @@ class Reason(StrEnum):
 SENTENCES: dict[Reason, str] = {
     Reason.CALLER_BAD_REQUEST: "The request is not one that can be sent; nothing was sent and nothing charged.",
     Reason.CALLER_UNKNOWN_MODEL: "No route has this model; the nearest names are listed.",
+    Reason.CALLER_UNKNOWN_CALL: "No call has this id: neither an open one nor one that ended lately.",
     Reason.CALLER_UNKNOWN_PATH: "This path is not served here.",
     Reason.CALLER_METHOD: "This path does not take this method.",
     Reason.CALLER_ENCODING: "The request's body is compressed; send it as it is, without content-encoding.",

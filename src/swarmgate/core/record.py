@@ -16,6 +16,7 @@ from swarmgate.core.limits import CLASSES
 from swarmgate.core.outcome import Outcome
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
+from swarmgate.core.view import KeyView
 from swarmgate.core.waiting import Room
 
 
@@ -112,6 +113,9 @@ class Ring(Protocol):
 
     def why(self, now_ms: int) -> Reason:
         """Why there is none."""
+
+    def views(self, now_ms: int) -> dict[str, KeyView]:
+        """Each key as planners see it; takes no turn."""
 
     def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """Learn what a send came to; True if who waits for a key should ask again."""

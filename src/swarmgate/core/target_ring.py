@@ -9,7 +9,7 @@ event with it. The breaker is separate: a refusal proves that the host is there 
 from swarmgate.core.circuit import Breaker, Circuit
 from swarmgate.core.outcome import Kind, Outcome
 from swarmgate.core.reasons import Reason
-from swarmgate.core.view import STALLED_MS, BudgetState
+from swarmgate.core.view import STALLED_MS, BudgetState, KeyView
 
 ONLY_KEY = ""
 FIRST_PAUSE_MS = 1_000
@@ -79,6 +79,10 @@ class TargetRing:
         if max(refused_ms, self.back_at_ms(now_ms) - now_ms) >= STALLED_MS:
             return BudgetState.STALLED
         return BudgetState.READY if self.ready(now_ms) else BudgetState.BACKOFF
+
+    def views(self, now_ms: int) -> dict[str, KeyView]:
+        """The host as planners see it; takes no probe."""
+        return {ONLY_KEY: KeyView(self.state(now_ms), self.back_at_ms(now_ms))}
 
     def _refused(self, hint_ms: int | None, sent_ms: int, now_ms: int) -> None:
         self.refused_since_ms = self.refused_since_ms or now_ms

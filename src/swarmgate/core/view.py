@@ -6,7 +6,7 @@ reader can neither drain, expire nor promise anything (design 5: Data port).
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -51,13 +51,29 @@ class BudgetView(NamedTuple):
     backlog: PerClass
 
 
+class KeyView(NamedTuple):
+    """One key, or a host that needs none: its state, and from when it may be used (EXACT = when a person acts)."""
+
+    state: BudgetState
+    back_at_ms: int
+
+
+def key_view(back_at_ms: int, now_ms: int) -> KeyView:
+    """A key that is back at that instant."""
+    if back_at_ms <= now_ms:
+        return KeyView(BudgetState.READY, now_ms)
+    stalled = back_at_ms >= now_ms + STALLED_MS
+    return KeyView(BudgetState.STALLED if stalled else BudgetState.BACKOFF, back_at_ms)
+
+
 def view(book: Book, name: str, now_ms: int, units: int = 1) -> BudgetView:
     """
     The budget as a call that needs `units` of it would find it. Errors: KeyError for one that is not defined.
 
     The backlog is that of its line, which interchangeable budgets share.
     """
-    cell = copied(book.cells[name], now_ms)
+    cell = book.cells[name]
+    cell = copied(cell, now_ms) if cell.due_ms <= now_ms else _brought(_twin(cell), now_ms)
     now_ms = cell.at_ms
     room = _room(cell, units, now_ms)
     first = room if units == 1 else _room(cell, 1, now_ms)
@@ -75,15 +91,26 @@ def view(book: Book, name: str, now_ms: int, units: int = 1) -> BudgetView:
 
 def copied(cell: BudgetCell, now_ms: int) -> BudgetCell:
     """A cell of its own, brought to now or to where the cell is if that is later; it shows the same line."""
-    twin = BudgetCell(cell.name, cell.limits, cell.line, cell.at_ms)
-    twin.level, twin.pending = cell.level, cell.pending
-    twin.promised_ms, twin.due_ms = cell.promised_ms, cell.due_ms
+    twin = _twin(cell)
+    twin.leases = {}
     for key, lease in cell.leases.items():
         kept = twin.leases[key] = Lease()
         kept.amount, kept.expires_ms, kept.firm = lease.amount, lease.expires_ms, lease.firm
+    return _brought(twin, now_ms)
+
+
+def _twin(cell: BudgetCell) -> BudgetCell:
+    """A cell that shows the leases of its original: nothing may end in it."""
+    twin = BudgetCell(cell.name, cell.limits, cell.line, cell.at_ms)
+    twin.level, twin.pending, twin.leases = cell.level, cell.pending, cell.leases
+    twin.promised_ms, twin.due_ms = cell.promised_ms, cell.due_ms
     if cell.slices is not None:
         twin.slices = dict(cell.slices)
-    touch(twin, max(now_ms, cell.at_ms))
+    return twin
+
+
+def _brought(twin: BudgetCell, now_ms: int) -> BudgetCell:
+    touch(twin, max(now_ms, twin.at_ms))
     return twin
 
 
@@ -93,10 +120,20 @@ def backlog(line: Line) -> PerClass:
     return (ends[1], ends[2] - ends[1], ends[3] - ends[2])
 
 
-def changed(before: Iterable[BudgetView], after: Iterable[BudgetView]) -> list[BudgetView]:
+def at_rest(book: Book, seen: BudgetView) -> bool:
+    """Whether a budget that was seen full and untouched is so still, so that it need not be looked at again."""
+    cell = book.cells[seen.budget]
+    return (
+        cell.at_ms <= seen.now_ms
+        and seen.remaining[BEST] * cell.scale == cell.caps[BEST]
+        and seen.revision == cell.limits.revision
+        and not cell.order
+    )
+
+
+def changed(before: Mapping[str, BudgetView], after: Mapping[str, BudgetView]) -> list[BudgetView]:
     """The views of `after` that tell something else than those of `before`: state, revision, remaining or backlog."""
-    told = {one.budget: _told(one) for one in before}
-    return [one for one in after if told.get(one.budget) != _told(one)]
+    return [one for name, one in after.items() if name not in before or _told(before[name]) != _told(one)]
 
 
 def _told(one: BudgetView) -> tuple[BudgetState, int, PerClass, PerClass]:

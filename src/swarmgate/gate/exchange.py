@@ -5,6 +5,7 @@ The pump knows calls; here `call.client` is a `Caller` and `call.wire` an `Excha
 and egress share one transport and one way back. Nothing is decided here.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,10 +13,12 @@ from swarmgate.core.commands import Answer
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.core.record import Call
 from swarmgate.gate.delivery import Deliveries
+from swarmgate.gate.taps import NO_USAGE, Usage
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
 from swarmgate.ports import Fire, Told
 
 PROGRESS_MS = 5_000
+REMEMBERED = 1_024  # calls that ended lately
 Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
 
 
@@ -105,7 +108,10 @@ class Exchanges:
 
 
 class Callers:
-    """ports.Client: what the pump asks of callers, whoever they are."""
+    """ports.Client: what the pump asks of callers, whoever they are; `ended` has the newest calls and their usage, last."""
+
+    def __init__(self) -> None:
+        self.ended: deque[tuple[Call, Usage]] = deque(maxlen=REMEMBERED)
 
     def relay(self, call: Call) -> None:
         """Let the answer be seen."""
@@ -116,3 +122,4 @@ class Callers:
         caller, exchange = call.client, call.wire
         call.client = call.wire = None
         caller.tell(call, answer, exchange)  # type: ignore[attr-defined]  # see relay
+        self.ended.append((call, getattr(exchange, "usage", NO_USAGE)))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from swarmgate.core.book import Book
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.compiler import Published
 from swarmgate.core.ladders import Ladders
@@ -29,6 +30,8 @@ from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.view.surface import PREFIX as VIEWS
+from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
@@ -125,13 +128,22 @@ class Gate:
         self.exchanges = exchanges = Exchanges(
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
         )
-        pump.attach(self.store, exchanges, Callers(), journal)
+        callers = Callers()
+        pump.attach(self.store, exchanges, callers, journal)
         self.models = ModelRoutes(pump, exchanges, plan.ladders, plan.targets, f"req-{os.urandom(5).hex()}-")
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
+        duties: list[Callable[[], None]] = [pump.sweep, exchanges.sweep, self._look_whether_drained]
+        self.window: Window | None = None
+        book = getattr(self.store, "book", None)
+        if isinstance(book, Book):  # a shared store shows its budgets to nobody here
+            self.window = Window(book, clock, plan.ladders, plan.published)
+            views = self.window.surface(loop, pump, callers.ended, lambda: self.models.is_stopping)
+            self.front.serve_below(VIEWS, views)
+            duties.append(self.window.look)
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
-        self._upkeep = Upkeep(self.sweep, (pump.sweep, exchanges.sweep, self._look_whether_drained))
+        self._upkeep = Upkeep(self.sweep, tuple(duties))
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
@@ -155,6 +167,8 @@ class Gate:
         left = list(self.pump.open)
         for call in left:
             self._give_up(call, Reason.GATE_STOPPING)
+        if self.window is not None:
+            self.window.events.close()
         for door in list(self.doors):
             door.shut()
         self.upstreams.close()

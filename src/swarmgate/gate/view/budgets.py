@@ -1,0 +1,101 @@
+"""
+`/budgets`: what is left of every published limit, when the next unit is free, who waits, and how each target is.
+
+Places on the way (core/compiler.py) have no published limit and are not told: they free themselves in milliseconds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from swarmgate.core.book import Book
+from swarmgate.core.compiler import Published
+from swarmgate.core.errors import BadInput
+from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
+from swarmgate.gate.view.directory import Directory, Owner, TargetView
+from swarmgate.gate.view.surface import Query, number, relative, words
+
+CLASSES = ("P0", "P1", "P2")
+MOST_UNITS = 10**12
+MOST_ROWS = 500  # some 20 ms of the loop; ask for one target where there are more
+
+
+class Budgets:
+    """The budgets of one book, as JSON values."""
+
+    def __init__(self, book: Book, now_ms: Callable[[], int], directory: Directory) -> None:
+        self.book = book
+        self._now_ms = now_ms
+        self.directory = directory
+
+    def read(self, query: Query) -> object:
+        """Everything, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
+        target, asked = words(query, "target", "units")
+        units = number("units", asked, 1, MOST_UNITS, 1)
+        if target and not self.directory.of_target(target):
+            raise BadInput("target", f"{target[:80]!r} has no budget here")
+        names = self.directory.of_target(target) if target else self.directory.names
+        now_ms = self.now_ms()
+        seen = [view(self.book, name, now_ms, units) for name in names[:MOST_ROWS]]
+        return {
+            "budgets": [self.row(one) for one in seen],
+            "targets": [one for one in self.targets(seen) if target in {"", one["target"]}],
+            "left_off": max(0, len(names) - MOST_ROWS),
+        }
+
+    def now_ms(self) -> int:
+        """Now, on the clock of the book."""
+        return self._now_ms() + self.book.offset_ms
+
+    def again(self, seen: Mapping[str, BudgetView]) -> dict[str, BudgetView]:
+        """Every budget by name; those that rest since they were `seen` are not looked at."""
+        now_ms, found = self.now_ms(), {}
+        for name in self.directory.names:
+            old = seen.get(name)
+            found[name] = old if old is not None and at_rest(self.book, old) else view(self.book, name, now_ms)
+        return found
+
+    def row(self, one: BudgetView) -> dict[str, object]:
+        """One budget as a client reads it; instants are ms from now, null where nobody knows or an event decides."""
+        return _row(one, self.directory.owners[one.budget], self.directory.published[one.budget])
+
+    def targets(self, seen: Iterable[BudgetView]) -> list[dict[str, object]]:
+        """Every target as a client reads it."""
+        now_ms = self._now_ms()  # keys are on the gate's clock
+        states = {one.budget: one.state for one in seen}
+        return [_target_row(one, now_ms) for one in self.directory.targets(states, now_ms)]
+
+
+def _row(one: BudgetView, owner: Owner, published: Published) -> dict[str, object]:
+    p0, p1, p2 = (relative(at_ms, one.now_ms) for at_ms in one.room.free_at_ms)
+    certain = [relative(at_ms, one.now_ms) for at_ms in one.room.certain_ms]
+    return {
+        "budget": one.budget,
+        "target": owner.target,
+        "key": owner.key or None,
+        "unit": published.unit.value,
+        "limit": published.amount,
+        "window_ms": published.window_ms or None,
+        "revision": one.revision,
+        "state": one.state.value,
+        "remaining": per_class(one.remaining),
+        "units": one.room.units,
+        "units_free_in_ms": {"P0": p0, "P1": p1, "P2": p2},
+        "certain_in_ms": dict(zip(CLASSES, certain, strict=True)),
+        "backlog": per_class(one.backlog),
+    }
+
+
+def per_class(amounts: PerClass) -> dict[str, int]:
+    """Amounts by the names of the classes."""
+    return dict(zip(CLASSES, amounts, strict=True))
+
+
+def _target_row(one: TargetView, now_ms: int) -> dict[str, object]:
+    out = {key: seen.back_at_ms for key, seen in one.keys.items() if seen.state is not BudgetState.READY}
+    return {
+        "target": one.target,
+        "model": one.model or None,
+        "state": one.state.value,
+        "keys": len(one.keys),
+        "keys_out_for_ms": {key or "all": relative(back_ms, now_ms) for key, back_ms in out.items()},
+        "budgets": one.budgets,
+    }

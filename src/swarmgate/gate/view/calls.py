@@ -1,0 +1,147 @@
+"""
+`/calls` by state, `/calls/ID` with what a call came to, `/alive` for heartbeats.
+
+Open calls are the pump's own; of the ended ones the newest are remembered, with the usage that their target told.
+Nothing is counted for these views while calls run.
+"""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.record import Call, State
+from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
+from swarmgate.gate.view.surface import Query, number, words
+
+STATES = ("queued", "running", "backoff", "ended")
+USUAL_ROWS = 200
+MOST_ROWS = 1_000
+MOST_AGENTS = 20_000
+LONGEST_AGENT = 128
+
+Ended = deque[tuple[Call, Usage]]  # newest last
+
+
+class Calls:
+    """Open calls and those that ended lately."""
+
+    def __init__(self, open_calls: Mapping[Call, None], ended: Ended, now_ms: Callable[[], int]) -> None:
+        self._open = open_calls
+        self._ended = ended
+        self._now_ms = now_ms
+
+    def read(self, query: Query) -> object:
+        """The newest calls, of one state or agent. Errors: `BadInput`."""
+        state, agent, limit = words(query, "state", "agent", "limit")
+        if state and state not in STATES:
+            raise BadInput("state", f"{state[:20]!r} is none; say {', '.join(STATES)}")
+        most = number("limit", limit, 1, MOST_ROWS, USUAL_ROWS)
+        ended = (call for call, _ in reversed(self._ended)) if state in {"", "ended"} else ()
+        opened = reversed(list(self._open)) if state != "ended" else ()
+        now_ms = self._now_ms()
+        found = [
+            call
+            for calls in (opened, ended)
+            for call in calls
+            if state in {"", call.state.public} and agent in {"", call.step.agent}
+        ]
+        counts = Counter(call.state.public for call in self._open)
+        return {
+            "counts": {name: counts.get(name, 0) for name in STATES[:-1]},
+            "calls": [call_row(call, now_ms) for call in found[:most]],
+            "left_off": max(0, len(found) - most),
+        }
+
+    def one(self, identity: str) -> object | None:
+        """One call with its totals; None if it is not known (any more)."""
+        now_ms = self._now_ms()
+        for call in self._open:
+            if call.id == identity:
+                return call_row(call, now_ms) | _totals(call, getattr(call.wire, "usage", NO_USAGE))
+        for call, usage in reversed(self._ended):
+            if call.id == identity:
+                return call_row(call, now_ms) | _totals(call, usage)
+        return None
+
+
+def call_row(call: Call, now_ms: int) -> dict[str, object]:
+    """A call as a client reads it: who, where, in which state, why, and until when at least."""
+    rung, step = call.rungs[call.rung], call.step
+    waits = call.state in {State.WAITING, State.BACKOFF}
+    return {
+        "id": call.id,
+        "state": call.state.public,
+        "end": call.end.value if call.end else None,
+        "reason": call.reason.value if call.reason and (waits or call.end) else None,
+        "until_ms": _until_ms(call, now_ms),
+        **{field: said or None for field, said in step._asdict().items()},
+        "priority": f"P{call.rank}",
+        "target": rung.target,
+        "model": rung.model or None,
+        "key": call.route.key if call.route else None,
+        "rung": call.rung,
+        "attempts": call.attempt,
+        "retries": call.retries,
+        "age_ms": now_ms - call.arrived_ms,
+        "queue_ms": (call.sent_ms or now_ms) - call.arrived_ms,
+    }
+
+
+def _until_ms(call: Call, now_ms: int) -> int | None:
+    """From now, when a call that waits may go on at the earliest; None where nothing is known."""
+    if call.state is State.BACKOFF:
+        return max(0, call.alarm_ms - now_ms)
+    denied = call.denied
+    if denied is None or (call.state is not State.WAITING and not call.end):
+        return None
+    return max(0, denied.not_before_ms - denied.now_ms - (now_ms - call.asked_ms))
+
+
+def _totals(call: Call, usage: Usage) -> dict[str, object]:
+    prompt, output = usage
+    return {
+        "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
+        "usage": {
+            "prompt_tokens": None if prompt == UNKNOWN else prompt,
+            "output_tokens": None if output == UNKNOWN else output,
+        },
+        "streamed": call.committed,
+    }
+
+
+class Heartbeats:
+    """Who was heard lately; an agent learns what its calls wait for."""
+
+    def __init__(self, open_calls: Iterable[Call], now_ms: Callable[[], int], is_stopping: Callable[[], bool]) -> None:
+        self._open = open_calls
+        self._now_ms = now_ms
+        self._is_stopping = is_stopping
+        self.heard: OrderedDict[str, int] = OrderedDict()  # ms of the last word, by agent; the oldest go
+
+    def read(self, query: Query) -> object:
+        """`agent` lives; what it should know. Errors: `BadInput`."""
+        (agent,) = words(query, "agent")
+        if not 0 < len(agent) <= LONGEST_AGENT or not agent.isprintable():
+            raise BadInput("agent", f"must be 1 to {LONGEST_AGENT} printable characters")
+        now_ms = self._now_ms()
+        last_ms = self.heard.pop(agent, None)
+        self.heard[agent] = now_ms
+        if len(self.heard) > MOST_AGENTS:
+            self.heard.popitem(last=False)
+        own = [call for call in self._open if call.step.agent == agent]
+        state, waiting = _of_agent(own)
+        return {
+            "agent": agent,
+            "state": "stopping" if self._is_stopping() else state,
+            "reason": waiting.reason.value if waiting and waiting.reason else None,
+            "until_ms": _until_ms(waiting, now_ms) if waiting else None,
+            "calls": dict(Counter(call.state.public for call in own)),
+            "last_heard_ms": None if last_ms is None else now_ms - last_ms,
+        }
+
+
+def _of_agent(own: list[Call]) -> tuple[str, Call | None]:
+    """Idle, running if anything runs, else what its first call waits for."""
+    if any(call.state.public == "running" for call in own):
+        return "running", None
+    return (own[0].state.public, own[0]) if own else ("idle", None)

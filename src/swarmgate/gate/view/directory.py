@@ -1,0 +1,96 @@
+"""
+Whose budgets they are, which of them stand between a call and its target, and how a target as a whole is.
+
+A target can be called as well as the best of its keys can; a key as well as the worst of its budgets.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import NamedTuple
+
+from swarmgate.core.compiler import Published
+from swarmgate.core.record import Route, Rung
+from swarmgate.core.view import BudgetState, KeyView
+
+_WORSE = {BudgetState.READY: 0, BudgetState.BACKOFF: 1, BudgetState.STALLED: 2, BudgetState.PAUSED: 3}
+
+
+class Owner(NamedTuple):
+    """The target that a budget belongs to, and its key if it counts one key's use only."""
+
+    target: str
+    key: str
+
+
+class TargetView(NamedTuple):
+    """One target and model: its state, its keys, its budgets."""
+
+    target: str
+    model: str
+    state: BudgetState
+    keys: dict[str, KeyView]
+    budgets: list[str]
+
+
+class Directory:
+    """
+    Budgets by name with their owner and their published limit; `published` may grow while the gate runs.
+
+    `rungs` lists everything that can be called now.
+    """
+
+    def __init__(self, rungs: Callable[[], Iterable[Rung]], published: Mapping[str, Published]) -> None:
+        self._rungs = rungs
+        self.published = published
+        self._owners: dict[str, Owner] = {}
+        self._known = -1
+
+    @property
+    def owners(self) -> Mapping[str, Owner]:
+        """Every budget that something takes from."""
+        if self._known != len(self.published):
+            self._known = len(self.published)
+            self._owners = _owners(self._rungs())
+        return self._owners
+
+    @property
+    def names(self) -> list[str]:
+        """Every budget that keeps a published limit and that something takes from."""
+        return [name for name in self.published if name in self.owners]
+
+    def of_target(self, target: str) -> list[str]:
+        """Those of one target and of its keys; empty = no such target."""
+        return [name for name in self.names if self.owners[name].target == target]
+
+    def targets(self, states: Mapping[str, BudgetState], now_ms: int) -> list[TargetView]:
+        """Every target and model, by the states of their budgets."""
+        return [_target(rung, states, now_ms) for rung in self._rungs()]
+
+
+def taken(route: Route) -> dict[str, None]:
+    """Every budget that a call by this route takes from, in order."""
+    fixed = [demand[0] for demand in route.fixed]
+    return dict.fromkeys((*fixed, *route.metered, *route.weighed, *route.first_byte, *route.whole, *route.ways))
+
+
+def _owners(rungs: Iterable[Rung]) -> dict[str, Owner]:
+    found: dict[str, Owner] = {}
+    for rung in rungs:
+        for key, route in rung.routes.items():
+            for name in taken(route):
+                known = found.get(name)
+                shared = known is not None and known.key != key
+                found[name] = Owner(rung.target, "" if shared or len(rung.routes) == 1 else key)
+    return found
+
+
+def _target(rung: Rung, states: Mapping[str, BudgetState], now_ms: int) -> TargetView:
+    keys = rung.ring.views(now_ms)
+    budgets = {key: [name for name in taken(route) if name in states] for key, route in rung.routes.items()}
+    by_key = [_worst([keys[key].state, *map(states.__getitem__, own)]) for key, own in budgets.items()]
+    best = min(by_key, key=_WORSE.__getitem__, default=BudgetState.STALLED)
+    return TargetView(rung.target, rung.model, best, keys, list(dict.fromkeys(chain(*budgets.values()))))
+
+
+def _worst(states: list[BudgetState]) -> BudgetState:
+    return max(states, key=_WORSE.__getitem__)

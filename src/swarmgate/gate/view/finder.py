@@ -1,0 +1,48 @@
+"""What a planned step would take: of a model, the first rung of its ladder with every key that is not out."""
+
+from collections.abc import Callable
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.ladders import Ladders
+from swarmgate.core.planning import Way
+from swarmgate.core.record import Rung
+from swarmgate.gate.model_route import MOST_RESERVED_TOKENS, USUAL_OUTPUT_TOKENS
+from swarmgate.gate.view.plans import Asked, Found
+
+
+class ModelFinder:
+    """Steps by their model; `by_url` finds those that name a URL, if the gate has doors for them."""
+
+    def __init__(
+        self, ladders: Ladders, now_ms: Callable[[], int], by_url: Callable[[Asked], Found] | None = None
+    ) -> None:
+        self._ladders = ladders
+        self._now_ms = now_ms
+        self.by_url = by_url
+
+    def find(self, asked: Asked) -> Found:
+        """Errors: `BadInput` if the step names neither, both, or what is not served."""
+        if bool(asked.model) == bool(asked.url):
+            raise BadInput("model", "say either a model or a url")
+        if asked.url:
+            if self.by_url is None:
+                raise BadInput("url", "this gate serves models only")
+            return self.by_url(asked)
+        rungs = self._ladders.by_model.get(asked.model) or self._ladders.other(asked.model)
+        if rungs is None:
+            raise BadInput("model", f"has no route; nearest: {', '.join(self._ladders.nearest(asked.model))}")
+        return found_at(rungs[0], asked, self._now_ms())
+
+
+def found_at(rung: Rung, asked: Asked, now_ms: int) -> Found:
+    """The ways of one rung: those of its keys that are in, or all of them from when the first is back."""
+    reserve = min(asked.output_tokens or USUAL_OUTPUT_TOKENS, MOST_RESERVED_TOKENS)
+    back_ms = {key: seen.back_at_ms for key, seen in rung.ring.views(now_ms).items()}
+    keys = tuple(key for key, at_ms in back_ms.items() if at_ms <= now_ms)
+    not_before_ms = 0
+    if not keys:
+        not_before_ms = min(back_ms.values())
+        keys = tuple(back_ms)
+    routes = [rung.routes[key] for key in keys]
+    ways = tuple(Way(route.demands(asked.prompt_tokens, reserve), route.ways) for route in routes)
+    return Found(rung.target, ways, keys, not_before_ms)

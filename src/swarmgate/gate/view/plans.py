@@ -1,0 +1,203 @@
+"""
+`POST /plan`: steps in, an order out; the kernel run ahead (core/planning.py) between the loop's other turns.
+
+One plan is made at a time, in turns of about a millisecond, so that nobody's call feels it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from swarmgate.core.answers import BlockKind
+from swarmgate.core.book import Book
+from swarmgate.core.compiler import WAY
+from swarmgate.core.duration import parse_duration_ms
+from swarmgate.core.errors import BadInput
+from swarmgate.core.planning import USUAL_MS, Planned, Planning, Step, Way
+from swarmgate.core.reasons import Reason
+from swarmgate.gate import answers
+from swarmgate.gate.identity import RANKS
+from swarmgate.gate.view.surface import Query, relative, told, words
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import RequestHead
+
+MOST_STEPS = 1_000
+MOST_WAITING = 16
+MOST_BODY_BYTES = 1024 * 1024
+LOOKS_A_TURN = 256
+LONGEST_STEP_MS = 3_600_000
+_KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "event", BlockKind.NEVER: "never"}
+_Units = Annotated[int, Meta(ge=0, le=10**9)]
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """A step as a scheduler writes it: a model with its tokens, or a URL with its method."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
+    model: str = ""
+    url: str = ""
+    method: str = "GET"
+    priority: str = "P1"
+    prompt_tokens: _Units = 0
+    output_tokens: _Units = 0
+    lasts: str = ""
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """What is posted."""
+
+    steps: Annotated[list[Asked], Meta(min_length=1, max_length=MOST_STEPS)]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What would serve a step: its target, its ways with the key of each, and from when one of them may be taken."""
+
+    target: str
+    ways: tuple[Way, ...]
+    keys: tuple[str, ...]
+    not_before_ms: int = 0
+
+
+class Finder(Protocol):
+    """Who knows what a step would take."""
+
+    def find(self, asked: Asked) -> Found:
+        """Errors: `BadInput` names the field of the step that leads nowhere."""
+        ...
+
+
+class Plans:
+    """Plans are asked for, made one after the other, and answered."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, book: Book, now_ms: Callable[[], int], finder: Finder) -> None:
+        self._loop = loop
+        self._book = book
+        self._now_ms = now_ms
+        self._finder = finder
+        self._waiting: deque[Request] = deque()
+
+    def begin(self, end: ClientEnd, head: RequestHead, query: Query) -> "Request | None":
+        """A request begins; None if it was answered at once."""
+        words(query)
+        if (head.content_length or 0) > MOST_BODY_BYTES:
+            end.respond(*answers.too_long(MOST_BODY_BYTES))
+            return None
+        if b"expect" in head.fields:
+            end.want_body()
+        return Request(self, end)
+
+    def make(self, request: "Request", body: bytes) -> None:
+        """Plan what was asked, after the plans that were asked for before. Errors: `BadInput`."""
+        steps, found = self._read(body)
+        if len(self._waiting) >= MOST_WAITING:
+            request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
+            return
+        request.planning = Planning(self._book, steps, self._now_ms() + self._book.offset_ms)
+        request.found = found
+        self._waiting.append(request)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._turn)
+
+    def _read(self, body: bytes) -> tuple[list[Step], dict[str, Found]]:
+        try:
+            asked = msgspec.json.decode(body, type=Body).steps
+        except msgspec.MsgspecError as error:
+            raise BadInput("body", f"is no plan: {error}") from None
+        found: dict[str, Found] = {}
+        steps = []
+        for index, one in enumerate(asked):
+            try:
+                where = self._finder.find(one)
+                steps.append(_step(one, where, found))
+                found[one.id] = where
+            except BadInput as bad:
+                raise BadInput(f"steps[{index}].{bad.field}", bad.reason) from None
+        return steps, found
+
+    def _turn(self) -> None:
+        request = self._waiting[0]
+        planning = request.planning
+        assert planning is not None
+        if request.is_gone or planning.advance(LOOKS_A_TURN):
+            self._waiting.popleft()
+            if not request.is_gone:
+                request.reply(told(_order(planning, request.found)))
+        if self._waiting:
+            self._loop.call_soon(self._turn)
+
+
+class Request:
+    """One request for a plan, from its head to its answer."""
+
+    def __init__(self, plans: Plans, end: ClientEnd) -> None:
+        self._plans = plans
+        self._end = end
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.planning: Planning | None = None
+        self.found: dict[str, Found] = {}
+        self.is_gone = False
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the body."""
+        self._size += len(data)
+        self._parts.append(data)
+        if self._size > MOST_BODY_BYTES:
+            self.reply(answers.too_long(MOST_BODY_BYTES))
+
+    def complete(self) -> None:
+        """The body is whole."""
+        try:
+            self._plans.make(self, b"".join(self._parts))
+        except BadInput as bad:
+            self.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+
+    def reply(self, reply: answers.Reply) -> None:
+        """Answer, once."""
+        self._parts.clear()
+        self._end.respond(*reply)
+
+    def on_gone(self) -> None:
+        """Whoever asked has left."""
+        self.is_gone = True
+
+    def on_pause(self) -> None:
+        """One answer is not much."""
+
+    def on_resume(self) -> None:
+        """See above."""
+
+
+def _step(asked: Asked, found: Found, others: Collection[str]) -> Step:
+    if asked.id in others:
+        raise BadInput("id", f"{asked.id!r} stands twice")
+    if asked.priority not in RANKS:
+        raise BadInput("priority", f"{asked.priority[:20]!r} is none; say P0, P1 or P2")
+    lasts_ms = parse_duration_ms(asked.lasts, "lasts") if asked.lasts else USUAL_MS
+    if lasts_ms > LONGEST_STEP_MS:
+        raise BadInput("lasts", f"{asked.lasts!r} is more than an hour")
+    return Step(asked.id, RANKS[asked.priority], found.ways, lasts_ms, found.not_before_ms)
+
+
+def _order(planning: Planning, found: dict[str, Found]) -> dict[str, object]:
+    planned = planning.planned
+    return {
+        "order": [_row(one, found[one.id], planning.now_ms) for one in planned],
+        "now": [one.id for one in planned if one.kind is None],
+    }
+
+
+def _row(one: Planned, found: Found, now_ms: int) -> dict[str, object]:
+    keys = ["keys"] if found.not_before_ms > now_ms else []
+    return {
+        "id": one.id,
+        "not_before_ms": relative(one.start_ms, now_ms),
+        "kind": "now" if one.kind is None else _KINDS[one.kind],
+        "waits_for": list(dict.fromkeys(name.removesuffix(WAY) for name in one.waits_for)) or keys,
+        "target": found.target,
+        "key": found.keys[one.way] if one.start_ms is not None else None,
+    }

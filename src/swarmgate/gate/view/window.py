@@ -1,0 +1,48 @@
+"""
+The views of one gate, put together: what looks at its budgets, its calls and its agents.
+
+Doors that serve more than models add what they can call: `rungs` and `by_url`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from swarmgate.core.book import Book
+from swarmgate.core.compiler import Published
+from swarmgate.core.ladders import Ladders
+from swarmgate.engine.pump import Pump
+from swarmgate.gate.view.budgets import Budgets
+from swarmgate.gate.view.calls import Calls, Ended, Heartbeats
+from swarmgate.gate.view.directory import Directory
+from swarmgate.gate.view.events import Events
+from swarmgate.gate.view.finder import ModelFinder
+from swarmgate.gate.view.plans import Plans
+from swarmgate.gate.view.surface import Views
+from swarmgate.ports import Clock
+
+
+class Window:
+    """Everything that may be read of a gate; `look` is called a few times a second."""
+
+    def __init__(self, book: Book, clock: Clock, ladders: Ladders, published: Mapping[str, Published]) -> None:
+        now_ms = clock.now_ms
+        self._book = book
+        self._now_ms = now_ms
+        self.directory = Directory(lambda: ladders.rungs, published)
+        self.budgets = Budgets(book, now_ms, self.directory)
+        self.events = Events(self.budgets)
+        self.finder = ModelFinder(ladders, now_ms)
+        self.look = self.events.look
+
+    def surface(
+        self, loop: asyncio.AbstractEventLoop, pump: Pump, ended: Ended, is_stopping: Callable[[], bool]
+    ) -> Views:
+        """What serves the paths below /swarmgate/v1/."""
+        calls = Calls(pump.open, ended, self._now_ms)
+        heartbeats = Heartbeats(pump.open, self._now_ms, is_stopping)
+        plans = Plans(loop, self._book, self._now_ms, self.finder)
+        return Views(
+            {"budgets": self.budgets.read, "calls": calls.read, "alive": heartbeats.read},
+            {"calls": calls.one},
+            {(b"GET", "budgets/events"): self.events, (b"POST", "plan"): plans},
+        )
