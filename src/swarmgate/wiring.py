@@ -23,6 +23,7 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
+from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
 
 
@@ -101,10 +102,12 @@ class _Shop:
 
     def model_target(self) -> ModelTarget:
         url = self._target.base_url
-        credentials = {
-            key: _auth(self._target.auth, secret.get_secret_value()) for key, secret in self._target.keys.items()
-        }
-        return ModelTarget(Origin(url.scheme, url.host, url.port), _host(url), url.path.encode(), credentials, PATHS)
+        provider = self._target.provider
+        dialect = dialect_named(provider) if provider else dialect_of(url.host)
+        auth = self._target.auth or dialect.auth
+        credentials = {key: _auth(auth, secret.get_secret_value()) for key, secret in self._target.keys.items()}
+        origin = Origin(url.scheme, url.host, url.port)
+        return ModelTarget(origin, _host(url), url.path.encode(), credentials, PATHS, dialect=dialect)
 
 
 def _auth(kind: str, key: str) -> Header:

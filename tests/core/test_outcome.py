@@ -1,17 +1,14 @@
 import json
-import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import EJECT_MS, ROWS, Ejects, Ending, Kind, Signal, Verdict, classify
 
 DATA = Path(__file__).parents[1] / "data" / "outcomes.json"
 CASES = json.loads(DATA.read_text())
-RECORDINGS = Path(__file__).parents[3] / "shared" / "data" / "recordings"
 DAY_MS = 86_400_000
 
 
@@ -120,59 +117,3 @@ def test_every_signal_has_an_outcome_that_keeps_its_promises(signal):
     assert (outcome.eject_ms is None) == (outcome.verdict is Verdict.KEY_DEAD)
     if signal.status == 429:
         assert not (outcome.breaks and signal.ending is Ending.ANSWERED)
-
-
-def signal_from(status, headers, body):
-    """The generic part of what a provider's dialect extracts."""
-    error = body.get("error", body) if isinstance(body, dict) else {}
-    error = error if isinstance(error, dict) else {"message": error}
-    reasons = [detail.get("reason") for detail in error.get("details") or ()]
-    said = f"{error.get('message', body)} {error.get('metadata', '')}"
-    limit, requested = (re.search(rf"\b{name}:? ([0-9]+)", said) for name in ("[Ll]imit", "Requested"))
-    return Signal(
-        status,
-        error_type=str(error.get("type") or error.get("status") or ""),
-        error_code=" ".join(str(code) for code in [error.get("code"), *reasons] if code),
-        message=said,
-        hint_ms=read_hint_ms(status, headers.items(), json.dumps(body), 1_790_000_000),
-        window_ms=DAY_MS if "per day" in said else 0,
-        limit=int(limit[1]) if limit else None,
-        requested=int(requested[1]) if requested else 1_250_074 if "input_token_count" in said else None,
-    )
-
-
-def expected_kind(entry):
-    by_tag = {
-        "unsatisfiable": Kind.TOO_LARGE,
-        "key_dead": Kind.NO_MONEY,
-        "overloaded": Kind.CAPACITY,
-        "concurrency": Kind.CONCURRENCY,
-        "tpd": Kind.DAILY,
-        "rate_limited": Kind.RATE,
-    }
-    by_id = {
-        "openrouter-001": Kind.CAPACITY,
-        "gemini-004": Kind.KEY_REFUSED,
-        "gemini-002": Kind.KEY_REFUSED,
-        "egress-api-github-com-02": Kind.RATE,
-    }
-    by_status = {401: Kind.KEY_REFUSED, 400: Kind.CALLER_ERROR, 404: Kind.CALLER_ERROR, 502: Kind.SERVER_ERROR}
-    if entry["id"] in by_id:
-        return by_id[entry["id"]]
-    return next((kind for tag, kind in by_tag.items() if tag in entry["tags"]), by_status.get(entry["status"]))
-
-
-@pytest.mark.skipif(not RECORDINGS.is_dir(), reason="the recordings are not in this repository")
-def test_recorded_errors_have_the_kind_that_their_tags_say():
-    wrong, seen = {}, set()
-    for entry in json.loads((RECORDINGS / "manifest.json").read_text()):
-        if entry.get("status", 0) < 400:
-            continue
-        response = json.loads((RECORDINGS / entry["file"]).read_text())["response"]
-        body = response.get("body") or response.get("body_text") or json.loads("".join(response.get("sse") or "0"))
-        kind = classify(signal_from(entry["status"], response.get("headers", {}), body)).kind
-        seen.add(kind)
-        if kind is not expected_kind(entry):
-            wrong[entry["id"]] = kind
-    assert wrong == {}
-    assert len(seen) == 9

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_error_body
+from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer
+from swarmgate.providers.errors import read_error_body
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "recordings"
 APIS = {"chat.completions", "completions", "messages", "responses", "embeddings"}

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
 from swarmgate.gate import taps
-from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_error_body, read_tail
+from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_tail
+from swarmgate.providers.errors import read_error_body
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
 STREAM = COMMENT + ROLE + token("fo") + token('"usage":{"error"') + FINISH + USAGE + DONE
@@ -80,7 +81,7 @@ def test_an_error_inside_a_stream_is_no_content():
     tap = StreamTap()
     tap.feed(event({"error": {"message": "overloaded", "type": "server_error", "code": 503}}))
     assert not tap.begun
-    assert tap.failure == ("server_error", "503", "overloaded")
+    assert tap.failure == ("server_error", "503", "overloaded", "")
 
 
 def test_an_event_without_an_end_is_not_held_for_ever():
@@ -122,8 +123,8 @@ def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
         (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', (5, 2), None),
         (b'{"usage":null}', NO_USAGE, None),
         (b'{"usage":{"prompt_tokens":"5"}}', NO_USAGE, None),
-        (b'{"usage":7,"error":{"message":"m"}}', NO_USAGE, ("", "", "m")),
-        (b'{"error":"broken"}', NO_USAGE, ("", "", "broken")),
+        (b'{"usage":7,"error":{"message":"m"}}', NO_USAGE, ("", "", "m", "")),
+        (b'{"error":"broken"}', NO_USAGE, ("", "", "broken", "")),
         (b'{"error":{}}', NO_USAGE, None),
         (b"no json", NO_USAGE, None),
         (b"", NO_USAGE, None),

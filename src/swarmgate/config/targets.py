@@ -12,18 +12,34 @@ from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_l
 from swarmgate.core.limits import BadLimit
 from swarmgate.problems import Mistakes
 
+Provider = Literal[  # those that have a table in `providers/`
+    "openai",
+    "azure",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "groq",
+    "deepseek",
+    "moonshot",
+    "qwen",
+    "openrouter",
+    "generic",
+]
+
 
 class Target(Table):
     """
     A place where models are called.
 
-    `limits` hold for all its keys together, `key_limits` for each key; `headroom` is the percentage of a published limit
-    that is used; `largest_tokens` the largest call that must still fit a limit on tokens.
+    `provider` names its dialect and `auth` the header of its keys, where its host does not say so. `limits` hold for all
+    its keys together, `key_limits` for each key; `headroom` is the percentage of a published limit that is used;
+    `largest_tokens` the largest call that must still fit a limit on tokens.
     """
 
     base_url: BaseUrlText
     keys: Annotated[dict[Name, Secret], Field(min_length=1)]
-    auth: Literal["bearer", "x-api-key", "api-key"] = "bearer"
+    provider: Provider | None = None
+    auth: Literal["bearer", "x-api-key", "api-key"] | None = None
     headroom: Annotated[int, Field(ge=1, le=100)] = HEADROOM_PERCENT
     limits: Limits = ()
     key_limits: Limits = ()

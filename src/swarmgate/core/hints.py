@@ -22,7 +22,15 @@ from swarmgate.core.duration import (
 )
 from swarmgate.core.instants import instant_ms
 
-__all__ = ["LONGEST_HINT_MS", "parse_duration_ms", "parse_wait_ms", "read_hint_ms", "wait_in_text_ms"]
+__all__ = [
+    "LONGEST_HINT_MS",
+    "draft_items",
+    "parse_duration_ms",
+    "parse_wait_ms",
+    "read_hint_ms",
+    "server_now_s",
+    "wait_in_text_ms",
+]
 
 LONGEST_HINT_MS = 31 * DAY_MS  # the longest quota window known is a calendar month; more is a mistake or an attack
 LONGEST_VALUE = 128
@@ -69,8 +77,8 @@ def read_hint_ms(status: int, headers: Iterable[tuple[str, str]], error_text: st
     """
     The wait that one answer asks for, in ms, always positive; None if it asks for none.
 
-    Asked in this order, the first positive answer counts: `retry-after-ms`, `retry-after`, the error's text, then the
-    resets of exhausted quotas (a reset says when all is back, the others when this call fits). A header sent twice
+    Asked in this order, the first positive answer counts: `retry-after-ms` (Azure's `x-ms-retry-after-ms`), `retry-after`,
+    the error's text, then the resets of exhausted quotas (a reset says when all is back, the others when this call fits). A header sent twice
     counts with its longest value. On 2xx the headers are ignored: 81 of 1,115 recorded successes carried `retry-after`.
     `error_text` is the text of an error, never content. Dates are measured against the answer's own `date` where it
     has one, so that our clock's error does not matter.
@@ -79,14 +87,33 @@ def read_hint_ms(status: int, headers: Iterable[tuple[str, str]], error_text: st
     if not 200 <= status < 300:
         for name, value in headers:
             named.setdefault(name.lower(), []).append(value)
-    now_unix_s = _server_now_s(named, now_unix_s)
+    now_unix_s = server_now_s(named.get("date", ()), now_unix_s)
     return (
-        _longest_ms(named.get("retry-after-ms", ()), now_unix_s, MS_NS)
+        _longest_ms([*named.get("retry-after-ms", ()), *named.get("x-ms-retry-after-ms", ())], now_unix_s, MS_NS)
         or _longest_ms(named.get("retry-after", ()), now_unix_s)
         or wait_in_text_ms(error_text, now_unix_s)
         or _longest_ms(_exhausted_resets(named), now_unix_s)
         or None
     )
+
+
+def server_now_s(dates: Iterable[str], now_unix_s: int) -> int:
+    """The second in which an answer was made, by its own `date`; ours if it has none."""
+    for date in dates:
+        at_ms = instant_ms(date[:LONGEST_VALUE].strip(), now_unix_s)
+        if at_ms is not None:
+            return at_ms // 1_000
+    return now_unix_s
+
+
+def draft_items(field: str) -> list[dict[str, str]]:
+    """
+    The items of the IETF draft's `RateLimit` and `RateLimit-Policy`, each with its parameters; nothing can raise.
+
+    `"api";r=0;t=70, "day";r=9;t=5` (draft 08 and later) or `limit=5, remaining=0, reset=70` (draft 03 to 07).
+    """
+    spoken = _QUOTED.sub("name", field[:SEARCHED_CHARS]).replace(" ", "")
+    return [_parameters(item) for item in spoken.split(",")]
 
 
 def _bare_ms(number: str, now_unix_s: int, bare_ns: int) -> int | None:
@@ -112,14 +139,6 @@ def _longest_ms(values: Iterable[str], now_unix_s: int, bare_ns: int = SECOND_NS
     return max((wait_ms for wait_ms in waits if wait_ms is not None), default=None)
 
 
-def _server_now_s(named: dict[str, list[str]], now_unix_s: int) -> int:
-    for date in named.get("date", ()):
-        at_ms = instant_ms(date[:LONGEST_VALUE].strip(), now_unix_s)
-        if at_ms is not None:
-            return at_ms // 1_000
-    return now_unix_s
-
-
 def _exhausted_resets(named: dict[str, list[str]]) -> list[str]:
     """Resets of what is used up: plain header pairs, and both forms of the IETF draft's `RateLimit` field."""
     resets = [value for field in named.get("ratelimit", ()) for value in _draft_resets(field)]
@@ -130,9 +149,7 @@ def _exhausted_resets(named: dict[str, list[str]]) -> list[str]:
 
 
 def _draft_resets(field: str) -> list[str]:
-    """`"api";r=0;t=70, "day";r=9;t=5` (draft 08 and later) or `limit=5, remaining=0, reset=70` (draft 03 to 07)."""
-    spoken = _QUOTED.sub("name", field[:SEARCHED_CHARS]).replace(" ", "")
-    items = [_parameters(item) for item in spoken.split(",")]
+    items = draft_items(field)
     resets = [item["t"] for item in items if item.get("r") == "0" and "t" in item]
     old = {key: value for item in items for key, value in item.items()}
     if old.get("remaining") == "0" and "reset" in old:

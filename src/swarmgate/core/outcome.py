@@ -80,7 +80,8 @@ class Signal(NamedTuple):
 
     `status` 0 = no head arrived. An error inside a 2xx body fills `error_*`. `window_ms` is the length of the refusing
     quota's window, `limit` its size and `requested` this call's cost in its unit, where they were told; 0 or None =
-    unknown. `hint_ms` as read by `core/hints.py`.
+    unknown. `hint_ms` as read by `core/hints.py`. `named` is the kind that the dialect's own table gives to this error;
+    it outranks the rules here, which serve dialects never seen.
     """
 
     status: int = 0
@@ -92,6 +93,7 @@ class Signal(NamedTuple):
     window_ms: int = 0
     limit: int | None = None
     requested: int | None = None
+    named: Kind | None = None
 
 
 class Row(NamedTuple):
@@ -148,6 +150,15 @@ _KEY_CODES = ("invalid_api_key", "api_key_invalid", "authentication_error")
 _MONEY_CODES = ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit", "billing_not_active")
 _MONEY_OPENING = "your credit balance is too low"  # Anthropic, 400 invalid_request_error
 _SIZE_WORDS = ("request too large",)
+_WINDOW_WORDS = (  # the model's window: longer prompts fail whoever asks, so no wait and no key helps
+    "context_length_exceeded",
+    "prompt is too long",
+    "prompt too long",
+    "maximum context length",
+    "too_many_tokens",
+    "too_many_prompt_tokens",
+    "maximum number of tokens allowed",
+)
 _CAPACITY_WORDS = (
     "overloaded",
     "capacity exceeded",
@@ -159,6 +170,7 @@ _CAPACITY_WORDS = (
 _RATE_CODES = ("rate_limit", "throttling", "too_many_requests", "resource_exhausted")
 _CAPACITY_STATUSES = (498, 529)  # Groq's flex tier; Anthropic's and others' "overloaded"
 _MAYBE_CAPACITY_STATUSES = (200, 429, 503)
+_BAD_REQUESTS = (400, 422)
 _NEVER_IMPLEMENTED = (501, 505)
 
 
@@ -177,6 +189,8 @@ def _kind(signal: Signal) -> Kind:
         return Kind(signal.ending.value)
     if 100 <= signal.status < 400 and not (signal.error_type or signal.error_code or signal.message):
         return Kind.OK
+    if signal.named is not None:
+        return signal.named
     codes = f"{signal.error_type} {signal.error_code}".lower()
     text = f"{codes} {signal.message}".lower()
     for kind, applies in _RULES:
@@ -210,6 +224,7 @@ _RULES: tuple[tuple[Kind, Callable[[Signal, str, str], bool]], ...] = (
     (Kind.NO_MONEY, lambda s, codes, _: s.status == 402 or _says(codes, _MONEY_CODES)),
     (Kind.NO_MONEY, lambda s, *_: s.message.lower().startswith(_MONEY_OPENING)),
     (Kind.TOO_LARGE, lambda s, _, text: s.status == 413 or _says(text, _SIZE_WORDS)),
+    (Kind.TOO_LARGE, lambda s, _, text: s.status in _BAD_REQUESTS and _says(text, _WINDOW_WORDS)),
     (Kind.TOO_LARGE, lambda s, codes, text: _is_rate(s, codes, text) and _never_fits(s)),
     (Kind.CAPACITY, lambda s, *_: s.status in _CAPACITY_STATUSES),
     (Kind.CAPACITY, lambda s, _, text: s.status in _MAYBE_CAPACITY_STATUSES and _says(text, _CAPACITY_WORDS)),

@@ -7,10 +7,11 @@ cannot stand in content, since quotes inside a JSON string are escaped.
 """
 
 import re
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
+
+from swarmgate.providers.errors import Failure, failure_at
 
 UNKNOWN = -1
 MOST_CARRIED_BYTES = 64 * 1024
@@ -20,6 +21,8 @@ _LONGEST_END = 4
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE = b"[DONE]"
+_may_fail = re.compile(rb'"error"\s*:\s*(?!null)').search
+_PLACES = ("error",)
 _LAST_TYPES = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
 _NO_CONTENT_TYPES = frozenset(
     {"message_start", "ping", "content_block_start", "response.created", "response.in_progress", "response.queued"}
@@ -32,19 +35,10 @@ class _Shape(msgspec.Struct):
 
     type: Raw = Raw(b"")
     usage: Raw = Raw(b"")
-    error: Raw = Raw(b"")
     choices: Raw = Raw(b"")
     message: Raw = Raw(b"")
     response: Raw = Raw(b"")
     x_groq: Raw = Raw(b"")
-
-
-class Failure(NamedTuple):
-    """An error in a body: its type, code and message, empty where it has none."""
-
-    type: str = ""
-    code: str = ""
-    message: str = ""
 
 
 Usage = tuple[int, int]  # tokens in and out as the target counted them; UNKNOWN until it says so
@@ -62,20 +56,19 @@ class _Counts(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """The usual answer: what it used, and no error."""
+    """The usual answer."""
 
     usage: _Counts | None = None
-    error: Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-def read_answer(body: bytes) -> tuple[Usage, Failure | None]:
-    """What a whole JSON answer says of its use, and the error it holds if it is none."""
+def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, Failure | None]:
+    """What a whole JSON answer says of its use, and the error it holds in one of the dialect's places if it is none."""
+    failure = _find_failure(body, places) if _may_fail(body) else None
     try:
-        answer = _decode_answer(body)
+        counts = _decode_answer(body).usage
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _read_unusual(body)
-    failure = None if answer.error is msgspec.UNSET else read_failure(answer.error)
-    counts = answer.usage
+        shape = _shape(body)
+        return NO_USAGE if shape is None else _read_usage(shape.usage, NO_USAGE), failure
     if counts is None:
         return NO_USAGE, failure
     if counts.prompt_tokens >= 0 and counts.completion_tokens >= 0:
@@ -87,13 +80,6 @@ def read_tail(tail: bytes) -> Usage:
     """The usage at the end of an answer that was too long to hold."""
     found = _LAST_USAGE.findall(tail)
     return _read_usage(found[-1], NO_USAGE) if found else NO_USAGE
-
-
-def _read_unusual(body: bytes) -> tuple[Usage, Failure | None]:
-    shape = _shape(body)
-    if shape is None:
-        return NO_USAGE, None
-    return _read_usage(shape.usage, NO_USAGE), read_failure(shape.error)
 
 
 def _usage(counts: _Counts, before: Usage) -> Usage:
@@ -118,12 +104,14 @@ class StreamTap:
     """
     A stream of server-sent events.
 
-    `begun` = content was in it; `finished` = its last event was; `carry` holds an event whose end has not come.
+    `begun` = content was in it; `finished` = its last event was; `carry` holds an event whose end has not come. `places`
+    are those where the dialect's events may hold an error.
     """
 
-    __slots__ = ("begun", "carry", "failure", "finished", "usage")
+    __slots__ = ("_places", "begun", "carry", "failure", "finished", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, places: tuple[str, ...] = _PLACES) -> None:
+        self._places = places
         self.usage: Usage = NO_USAGE
         self.failure: Failure | None = None
         self.carry = bytearray()
@@ -164,21 +152,10 @@ class StreamTap:
         for holder in (shape, *map(_shape, (shape.message, shape.response, shape.x_groq))):
             if holder is not None:
                 self.usage = _read_usage(holder.usage, self.usage)
-        self.failure = read_failure(shape.error) or self.failure
+        if _may_fail(data):
+            self.failure = _find_failure(data, self._places) or self.failure
         self.finished = self.finished or kind in _LAST_TYPES
         self.begun = self.begun or (self.failure is None and _has_content(shape, kind))
-
-
-def read_failure(error: Raw) -> Failure | None:
-    """The error that the `error` of a body reports, if it does."""
-    if bytes(error) in _EMPTY:
-        return None
-    said = _as_object(error)
-    if not said:
-        return Failure(message=_as_text(error) or "error")
-    return Failure(
-        *[str(value)[:1_000] if (value := said.get(key)) is not None else "" for key in ("type", "code", "message")]
-    )
 
 
 class SealedTap(StreamTap):
@@ -191,11 +168,9 @@ class SealedTap(StreamTap):
         self.begun = self.finished = bool(payload) or self.begun
 
 
-def read_error_body(body: bytes) -> Failure:
-    """The error in the body of a 4xx or 5xx; its text if it is no JSON that is known."""
-    shape = _shape(body)
-    failure = read_failure(shape.error) if shape is not None else None
-    return failure or Failure(message=body[:1_000].decode("utf-8", "replace"))
+def _find_failure(raw: bytes, places: tuple[str, ...]) -> Failure | None:
+    said = _as_any(raw)
+    return next(filter(None, (failure_at(said, place) for place in places)), None)
 
 
 def _has_content(shape: _Shape, kind: str) -> bool:
@@ -231,11 +206,6 @@ def _as_any(raw: bytes | Raw) -> object:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _as_object(raw: bytes | Raw) -> dict[str, object]:
-    value = _as_any(raw)
-    return value if isinstance(value, dict) else {}
 
 
 def _as_list(raw: bytes | Raw) -> list[object]:

@@ -11,6 +11,8 @@ from swarmgate.gate.hop import HOP, OUR_HOP
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import REPLACED, passed_on, request_head
 from swarmgate.http1.upstreams import Origin
+from swarmgate.providers.dialect import Dialect
+from swarmgate.providers.tables import GENERIC
 
 # What a caller says to the gate or about itself, and what would name an account other than the key's.
 KEPT_HERE = frozenset(
@@ -45,17 +47,26 @@ _END = b"\r\n"
 
 class ModelTarget:
     """
-    One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id.
+    One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id; `dialect`
+    is how its answers are read.
 
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_openings", "origin")
+    __slots__ = ("_openings", "dialect", "origin")
 
     def __init__(
-        self, origin: Origin, host: bytes, base: bytes, credentials: Mapping[str, Header], paths: Iterable[bytes]
+        self,
+        origin: Origin,
+        host: bytes,
+        base: bytes,
+        credentials: Mapping[str, Header],
+        paths: Iterable[bytes],
+        *,
+        dialect: Dialect = GENERIC,
     ) -> None:
         self.origin = origin
+        self.dialect = dialect
         self._openings = {
             (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN, OUR_HOP])[
                 : -len(_END)

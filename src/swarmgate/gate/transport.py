@@ -10,27 +10,17 @@ import re
 from collections.abc import Callable
 
 from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
-from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Outcome, Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.taps import (
-    NO_USAGE,
-    UNKNOWN,
-    Failure,
-    SealedTap,
-    StreamTap,
-    Usage,
-    read_answer,
-    read_error_body,
-    read_tail,
-)
+from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_tail
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import AttemptFacts
+from swarmgate.providers.errors import Failure, outcome_of, read_error_body
 
 MOST_HELD_BYTES = 64 * 1024
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
@@ -144,7 +134,8 @@ class Attempt:
         self.head = head
         if head.status < 400 and head.fields.get(b"content-type", b"").startswith(b"text/event-stream"):
             is_plain = head.fields.get(b"content-encoding", _PLAIN) == _PLAIN
-            self.stream = StreamTap() if is_plain else SealedTap()
+            places = self.target.dialect.errors_in_200
+            self.stream = StreamTap(places) if is_plain else SealedTap(places)
 
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
@@ -177,7 +168,7 @@ class Attempt:
             return
         if len(self.held) != 1:
             self.held = [self.body]
-        self.usage, failure = read_answer(self.held[0])
+        self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         outcome = OK if failure is None else self._error(failure)
         self._exchanges.fire(self.call, Ended(outcome, self.used()))
 
@@ -283,12 +274,4 @@ class Attempt:
         head = self.head
         assert head is not None
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-        hint_ms = read_hint_ms(head.status, headers, failure.message, self._exchanges.unix_s())
-        signal = Signal(
-            status=head.status,
-            error_type=failure.type,
-            error_code=failure.code,
-            message=failure.message,
-            hint_ms=hint_ms,
-        )
-        return classify(signal)
+        return outcome_of(self.target.dialect, head.status, headers, failure, self._exchanges.unix_s())

@@ -1,0 +1,185 @@
+"""
+`swarmgate explain`: what the gate would make of an answer that was recorded or pasted.
+
+Read are recordings (`{"request": ..., "response": ...}`, or `steps` of them), `{"status": ..., "headers": ..., "body": ...}`,
+and raw HTTP as `curl -i` prints it.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from swarmgate.cli.exits import Exit
+from swarmgate.core.errors import BadInput
+from swarmgate.gate.understanding import Answer, Understood, understand
+from swarmgate.providers.dialect import Dialect
+from swarmgate.providers.rates import Reading
+from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect_of, recognised
+
+EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain - --provider groq"
+_FORMS = 'a recording, {"status", "headers", "body"}, or raw HTTP that begins with its status line'
+
+
+class Recorded(NamedTuple):
+    """One answer, and what its file says of where it came from; empty = not told."""
+
+    answer: Answer
+    host: str = ""
+    provider: str = ""
+
+
+def explain(
+    file: Annotated[str, typer.Argument(help="A recorded or pasted answer; - reads standard input.", metavar="FILE")],
+    provider: Annotated[str, typer.Option(help="Whose answer it is, if the file does not say.")] = "",
+    tokens: Annotated[int | None, typer.Option(min=0, help="Tokens of its request, if you know them.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say what the gate understands of an answer: quotas, wait, verdict."""
+    try:
+        named = dialect_named(provider) if provider else None
+        recorded = read(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace"))
+    except BadInput as bad:
+        raise _stop(str(bad) if bad.field == "provider" else f"{file}: {bad.reason}") from None
+    except OSError as error:
+        raise _stop(f"{file} cannot be read: {error.strerror}") from None
+    now_unix_s = time.time_ns() // 1_000_000_000
+    understood = [understand(named or _dialect(one), one.answer, now_unix_s, tokens) for one in recorded]
+    if as_json:
+        said = [as_object(one) for one in understood]
+        print(json.dumps(said[0] if len(said) == 1 else {"steps": said}, indent=2))
+        return
+    console = Console()
+    for number, one in enumerate(understood):
+        if len(understood) > 1:
+            console.rule(f"step {number}", align="left")
+        _show(console, one)
+
+
+def read(text: str) -> list[Recorded]:
+    """The answers in a file's text. Errors: `BadInput` that names what can be read."""
+    if text.lstrip().startswith("HTTP/"):
+        return [Recorded(_raw(text.lstrip()))]
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput("file", f"is neither JSON nor HTTP; it can be {_FORMS}") from None
+    steps = said.get("steps") if isinstance(said, dict) else None
+    return [_recorded(step) for step in steps] if isinstance(steps, list) and steps else [_recorded(said)]
+
+
+def as_object(one: Understood) -> dict[str, Any]:
+    """What `--json` prints: the quota that matters on top, all of them in `dimensions`."""
+    main = _reading(one.reading or Reading(""))
+    return {
+        "provider": one.provider,
+        **main,
+        "dimension": main["dimension"] or None,
+        "wait_ms": one.wait_ms,
+        "verdict": _words(one.outcome.verdict),
+        "kind": _words(one.outcome.kind),
+        "reason": one.reason,
+        "said": one.said,
+        "dimensions": [_reading(reading) for reading in _all(one)],
+        "tokens": one.tokens._asdict(),
+    }
+
+
+def _all(one: Understood) -> tuple[Reading, ...]:
+    """The quotas of the headers; where only the error's words name one, that."""
+    return one.readings or ((one.reading,) if one.reading else ())
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "dimension": reading.dimension,
+        "limit": reading.limit,
+        "remaining": reading.remaining,
+        "reset_ms": reading.reset_ms,
+        "window_ms": reading.window_ms or None,
+    }
+
+
+def _recorded(said: object) -> Recorded:
+    if not isinstance(said, dict):
+        raise BadInput("file", f"holds no answer; it can be {_FORMS}")
+    response, request = said.get("response", said), said.get("request")
+    status = response.get("status") if isinstance(response, dict) else None
+    if not isinstance(status, int) or not 100 <= status <= 999:
+        raise BadInput("file", f"has no status between 100 and 999; it can be {_FORMS}")
+    host = request.get("host") if isinstance(request, dict) else said.get("host")
+    body = next((response[key] for key in ("body", "body_text", "json", "text", "sse") if response.get(key)), "")
+    return Recorded(
+        Answer(status, _headers(response.get("headers")), _body(body)),
+        host if isinstance(host, str) else "",
+        str(said.get("provider") or ""),
+    )
+
+
+def _headers(said: object) -> tuple[tuple[str, str], ...]:
+    pairs = said.items() if isinstance(said, dict) else said if isinstance(said, list) else ()
+    try:
+        return tuple((str(name).lower(), str(value)) for name, value in pairs)
+    except (TypeError, ValueError):
+        raise BadInput("file", "has headers that are neither an object nor a list of pairs") from None
+
+
+def _body(said: object) -> bytes:
+    if isinstance(said, list) and all(isinstance(event, str) for event in said):
+        said = "".join(said)
+    return (said if isinstance(said, str) else json.dumps(said)).encode("utf-8", "replace")
+
+
+def _raw(text: str) -> Answer:
+    head, body = "", text
+    while body.startswith("HTTP/"):  # after a 100 Continue, a proxy's word or a redirect comes the answer itself
+        head, _, body = body.replace("\r\n", "\n").partition("\n\n")
+    start, *lines = head.split("\n")
+    status = start.split(" ")[1] if " " in start else ""
+    if not (status.isascii() and status.isdigit() and len(status) == 3):
+        raise BadInput("file", f"has the status line {start[:60]!r}, which has no status of three digits")
+    pairs = [line.partition(":") for line in lines]
+    return Answer(int(status), tuple((name.strip().lower(), value.strip()) for name, _, value in pairs), body.encode())
+
+
+def _dialect(one: Recorded) -> Dialect:
+    """Whom the host, the file's own word or a header gives away."""
+    known = dialect_of(one.host)
+    if known is GENERIC:
+        known = DIALECTS.get(one.provider, GENERIC)
+    return recognised(name for name, _ in one.answer.headers) if known is GENERIC else known
+
+
+def _show(console: Console, one: Understood) -> None:
+    wait = "does not help" if one.wait_ms is None else f"{one.wait_ms / 1_000:g} s"
+    console.print(f"[bold]{_words(one.outcome.verdict)}[/bold]  ({one.provider}; wait: {wait})")
+    console.print(one.reason)
+    if one.said:
+        console.print(f"It said: {one.said}", markup=False, highlight=False)
+    table = Table("dimension", "limit", "remaining", "reset", "window")
+    for reading in _all(one):
+        cells = (reading.limit, reading.remaining, _seconds(reading.reset_ms), _seconds(reading.window_ms or None))
+        table.add_row(reading.dimension.replace("_", " "), *("" if cell is None else str(cell) for cell in cells))
+    if table.row_count:
+        console.print(table)
+    counted = {name: count for name, count in one.tokens._asdict().items() if count is not None}
+    if counted:
+        console.print("tokens: " + ", ".join(f"{name} {count}" for name, count in counted.items()))
+
+
+def _seconds(ms: int | None) -> str | None:
+    return None if ms is None else f"{ms / 1_000:g} s"
+
+
+def _words(value: str) -> str:
+    return value.replace("_", " ")
+
+
+def _stop(text: str) -> typer.Exit:
+    print(text, file=sys.stderr)
+    return typer.Exit(Exit.USAGE)
