@@ -120,6 +120,8 @@ def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
     [
         (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}', (5, 2), None),
         (b'{"usage":{"prompt_tokens":5,"total_tokens":5}}', (5, 0), None),
+        (b'{"usage":{"prompt_tokens":35,"completion_tokens":12,"total_tokens":109}}', (35, 74), None),  # thoughts
+        (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":0}}', (5, 2), None),
         (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', (5, 2), None),
         (b'{"usage":null}', NO_USAGE, None),
         (b'{"usage":{"prompt_tokens":"5"}}', NO_USAGE, None),

@@ -6,6 +6,7 @@ import typer
 
 from swarmgate import __version__
 from swarmgate.cli import check as checker
+from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import sim as simulator
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.command(epilog=starter.EXAMPLE)(starter.init)
 app.command(epilog=checker.EXAMPLE)(checker.check)
 app.command(epilog=EXAMPLE)(up)
+app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
 

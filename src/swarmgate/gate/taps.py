@@ -71,7 +71,7 @@ def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, 
         return NO_USAGE if shape is None else _read_usage(shape.usage, NO_USAGE), failure
     if counts is None:
         return NO_USAGE, failure
-    if counts.prompt_tokens >= 0 and counts.completion_tokens >= 0:
+    if counts.prompt_tokens + counts.completion_tokens == counts.total_tokens >= 0 <= counts.completion_tokens:
         return (counts.prompt_tokens, counts.completion_tokens), failure
     return _usage(counts, NO_USAGE), failure
 
@@ -83,11 +83,11 @@ def read_tail(tail: bytes) -> Usage:
 
 
 def _usage(counts: _Counts, before: Usage) -> Usage:
-    """Later counts of a stream complete earlier ones."""
+    """Later counts of a stream complete earlier ones; thoughts may stand in the total only, embeddings have no output."""
     sent = max(counts.prompt_tokens, counts.input_tokens)
     got = max(counts.completion_tokens, counts.output_tokens)
-    if got < 0 <= sent and counts.total_tokens >= 0:
-        got = 0  # embeddings have no output
+    if sent >= 0 and counts.total_tokens >= 0:
+        got = max(got, counts.total_tokens - sent, 0)
     return sent if sent >= 0 else before[0], got if got >= 0 else before[1]
 
 

@@ -15,12 +15,19 @@ class Tokens(NamedTuple):
 
 
 def read_tokens(columns: UsageFields, usage: Mapping[str, object]) -> Tokens:
-    """The counts in an answer's `usage` object; anything that is no whole number reads as not told."""
+    """
+    The counts in an answer's `usage` object; anything that is no whole number reads as not told.
+
+    Some (Gemini asked as OpenAI, xAI) count thoughts in the total only: they are output, and paid for.
+    """
     prompt, completion, cached = (
         _first(usage, paths) for paths in (columns.prompt, columns.completion, columns.cached)
     )
     if columns.cached_apart and prompt is not None:
         prompt += cached or 0
+    total = _first(usage, ("total_tokens",))
+    if prompt is not None and completion is not None and total is not None:
+        completion = max(completion, total - prompt)
     return Tokens(prompt, completion, cached)
 
 

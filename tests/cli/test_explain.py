@@ -1,0 +1,147 @@
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from swarmgate.cli import app
+from swarmgate.cli.explain import read
+from swarmgate.core.errors import BadInput
+
+GROQ = {
+    "provider": "groq",
+    "response": {
+        "status": 429,
+        "headers": {"Retry-After": "2", "x-ratelimit-limit-requests": "14400", "x-ratelimit-remaining-requests": "9"},
+        "body": {
+            "error": {
+                "message": "Rate limit reached on tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443.",
+                "type": "tokens",
+                "code": "rate_limit_exceeded",
+            }
+        },
+    },
+}
+RAW = """HTTP/1.1 100 Continue\r
+\r
+HTTP/2 529 \r
+content-type: application/json\r
+anthropic-ratelimit-requests-limit: 50\r
+anthropic-ratelimit-requests-remaining: 49\r
+anthropic-ratelimit-requests-reset: 2026-11-26T20:14:35Z\r
+date: Thu, 26 Nov 2026 20:14:30 GMT\r
+\r
+{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"""
+
+
+def run(*arguments, given=""):
+    return CliRunner().invoke(app, ["explain", *arguments], input=given)
+
+
+def said(text, *options):
+    result = run("-", "--json", *options, given=text)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_recording():
+    told = said(json.dumps(GROQ))
+    wanted = {"provider": "groq", "dimension": "tokens", "limit": 6_000, "remaining": 966, "reset_ms": None}
+    assert wanted.items() <= told.items()
+    assert (told["wait_ms"], told["verdict"], told["kind"]) == (2_000, "other key", "rate")
+    assert [quota["dimension"] for quota in told["dimensions"]] == ["requests"]
+    assert told["reason"]
+
+
+def test_a_pasted_answer_after_an_interim_one():
+    told = said(RAW)
+    wanted = {"provider": "anthropic", "dimension": "requests", "limit": 50, "remaining": 49, "reset_ms": 5_000}
+    assert wanted.items() <= told.items()
+    assert (told["verdict"], told["wait_ms"]) == ("other model", 0)
+
+
+def test_the_least_that_can_be_said():
+    told = said('{"status": 429}')
+    assert (told["provider"], told["dimension"], told["dimensions"]) == ("generic", None, [])
+    assert (told["verdict"], told["wait_ms"]) == ("other key", 60_000)
+
+
+def test_a_success_says_what_is_left_and_what_was_used():
+    body = {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}
+    headers = {"retry-after": "59", "ratelimit": '"api";r=3;t=70', "ratelimit-policy": '"api";q=500;w=300'}
+    told = said(json.dumps({"status": 200, "headers": headers, "body": body}))
+    assert (told["verdict"], told["wait_ms"], told["remaining"], told["reset_ms"]) == ("ok", 0, 3, 70_000)
+    assert told["tokens"] == {"prompt": 9, "completion": 3, "cached": None}
+
+
+def test_an_error_inside_a_stream():
+    event = 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
+    answer = {"status": 200, "headers": [["Content-Type", "text/event-stream"]], "body": event}
+    assert said(json.dumps(answer))["verdict"] == "other model"
+
+
+def test_the_operator_knows_better():
+    quota = json.dumps({"status": 429, "body": {"error": {"code": "insufficient_quota", "message": "exceeded"}}})
+    assert said(quota)["verdict"] == "key dead"
+    assert said(quota, "--provider", "qwen")["verdict"] == "other key"
+
+
+def test_the_size_of_the_request_may_be_told():
+    limit = json.dumps({"status": 429, "body": {"error": {"message": "Quota of tokens exceeded, limit: 1000."}}})
+    assert said(limit)["verdict"] == "other key"
+    assert said(limit, "--tokens", "1001")["verdict"] == "refuse"
+
+
+def test_every_step_of_a_sequence():
+    steps = [{"response": {"status": status}} for status in (200, 404)]
+    told = said(json.dumps({"steps": steps}))
+    assert [step["verdict"] for step in told["steps"]] == ["ok", "failed"]
+    assert "step 1" in run("-", given=json.dumps({"steps": steps})).stdout
+
+
+def test_people_get_a_sentence_and_a_table(tmp_path):
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(GROQ))
+    shown = run(str(file)).stdout
+    assert shown.startswith("other key")
+    assert "organisation" in shown
+    assert "14400" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "neither JSON nor HTTP"),
+        ("hello", "neither JSON nor HTTP"),
+        ("[" * 100_000, "neither JSON nor HTTP"),
+        ("[]", "holds no answer"),
+        ("{}", "no status"),
+        ('{"status": 42}', "no status"),
+        ('{"status": true}', "no status"),
+        ('{"response": []}', "no status"),
+        ('{"status": 200, "headers": [[1]]}', "headers"),
+        ("HTTP/1.1 OK\r\n\r\n", "three digits"),
+    ],
+)
+def test_what_is_no_answer_is_refused_with_what_could_be_one(text, word):
+    result = run("-", given=text)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_a_file_that_is_not_there_and_a_provider_without_a_table(tmp_path):
+    assert run(str(tmp_path / "none.json")).exit_code == 2
+    result = run("-", "--provider", "grok", given="{}")
+    assert result.exit_code == 2
+    assert "groq" in result.stderr
+
+
+@given(
+    st.sampled_from(["", "HTTP/1.1 ", '{"status": 429, "body": ']),
+    st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps),
+)
+def test_any_text_is_read_or_refused(beginning, text):
+    with contextlib.suppress(BadInput):
+        assert read(beginning + text)
