@@ -126,6 +126,11 @@ class LearnedLimit:
         self._accepted = self._peak_in_flight = self._peak_burst = 0
 
     @property
+    def ceilings(self) -> Ceilings:
+        """What is never exceeded."""
+        return self._ceilings
+
+    @property
     def rate_micro(self) -> int:
         """Sends per window that are believed to pass, in millionths."""
         return self._rate.value

@@ -12,6 +12,7 @@ from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
+from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import CLASSES
 from swarmgate.core.outcome import Outcome
 from swarmgate.core.reasons import Reason
@@ -129,6 +130,7 @@ class Rung(NamedTuple):
     routes: dict[str, Route]
     ring: Ring
     retries: RetryBudget
+    lessons: tuple[Lesson, ...] = ()  # who learns from what is sent here
 
 
 class Call:

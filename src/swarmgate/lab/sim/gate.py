@@ -102,6 +102,7 @@ class SimGate:
         "_setting",
         "alive",
         "guard",
+        "lessons",
         "memory",
         "name",
         "pump",
@@ -135,10 +136,14 @@ class SimGate:
                 store.define(name, limits)
                 if limits.line:
                     room.line_of[name] = limits.line
-        self.rungs: dict[str, Rung] = {policy.settings.name: policy.rung() for policy in self._setting.policies}
+        self.lessons = {policy.settings.name: policy.lesson() for policy in self._setting.policies if policy.hidden}
+        self.rungs: dict[str, Rung] = {
+            name: policy.rung()._replace(lessons=(self.lessons[name],) if name in self.lessons else ())
+            for policy in self._setting.policies
+            for name in [policy.settings.name]
+        }
         self.wire.bind(self.pump.fire, self.later)
-        lessons = {policy.settings.name: policy.lesson() for policy in self._setting.policies if policy.hidden}
-        self.teacher = Teacher(self._setting.watcher, store, clock, lessons)
+        self.teacher = Teacher(self._setting.watcher, store, clock)
         self.pump.attach(store, self.wire, self._setting.watcher, self.teacher)
         self.later(clock.now_ms() + SWEEP_MS, self._sweep)
 

@@ -145,7 +145,7 @@ def rises_in_storm(world: World, target: told.Target) -> int:
     """How often a learned rate rose within a window that held a refusal, by the witness."""
     rises = 0
     for gate in world.gates:
-        lesson = gate.teacher.lessons.get(target.name)
+        lesson = gate.lessons.get(target.name)
         if lesson is None:
             continue
         refusals = [row.t_ms for one in world.targets[target.name].witnesses for row in one.arrivals if not row.ok]

@@ -11,11 +11,11 @@ from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
+from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
-from swarmgate.engine.teacher import Lesson
 from swarmgate.lab import scenario as told
 
 NO_CALL = (1, 1, 1)
