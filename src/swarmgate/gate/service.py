@@ -128,7 +128,7 @@ class Gate:
         self.exchanges = exchanges = Exchanges(
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
         )
-        callers = Callers()
+        self.callers = callers = Callers()
         pump.attach(self.store, exchanges, callers, journal)
         self.models = ModelRoutes(pump, exchanges, plan.ladders, plan.targets, f"req-{os.urandom(5).hex()}-")
         self.front = Front()

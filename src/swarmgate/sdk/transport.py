@@ -1,0 +1,139 @@
+"""
+Sending through the gate, for any client with httpx's transport interface.
+
+A URL elsewhere becomes the gate's `/to/{scheme}/{host}/...`, and a redirect that the gate rewrote becomes the URL that it
+stands for; the client sees no difference. Every request says who calls (attribution.py). A deferral is raised as
+`Deferred`, except to OpenAI's and Anthropic's SDKs, which make an error of their own of it (`deferral_of` reads it).
+"""
+
+import os
+from typing import Any, Literal
+
+from swarmgate.sdk.attribution import current
+from swarmgate.sdk.deferral import STATUSES, deferral_of
+
+GATE = "http://127.0.0.1:8787"
+MOST_DEFERRAL_BYTES = 64 * 1024
+OnDeferral = Literal["raise", "return"]
+_TO = "/to/"
+_SDK = "x-stainless-lang"
+
+
+class Way:
+    """
+    How requests reach the gate at `gate` (else `SWARMGATE_URL`, else the usual address); `key` is the agent's own.
+
+    Errors: ValueError for what is no URL of a gate.
+    """
+
+    _library: Any = None
+
+    def __init__(
+        self, gate: str = "", *, key: str = "", on_deferral: OnDeferral | None = None, inner: Any = None
+    ) -> None:
+        text = gate or os.environ.get("SWARMGATE_URL", "") or GATE
+        self._gate = self._library.URL(text)
+        if self._gate.scheme not in {"http", "https"} or not self._gate.host:
+            raise ValueError(f"gate = {text[:80]!r}: is no URL of a gate; write {GATE}")
+        self._key = key
+        self._on_deferral = on_deferral
+        self._inner = inner if inner is not None else self._own_inner()
+
+    def _own_inner(self) -> Any:
+        raise NotImplementedError
+
+    def _prepared(self, request: Any) -> Any:
+        """The request as the gate gets it; what it named itself wins over the context."""
+        url, headers = request.url, request.headers.copy()
+        if not self._is_gate(url):
+            path = b"%b%b/%b%b" % (_TO.encode(), url.scheme.encode(), url.netloc, url.raw_path)
+            url = self._gate.copy_with(raw_path=path)
+            headers["host"] = self._gate.netloc.decode("ascii")
+            if self._key:
+                headers["x-swarmgate-key"] = self._key
+        for name, value in current().headers().items():
+            headers.setdefault(name, value)
+        return self._library.Request(
+            request.method, url, headers=headers, stream=request.stream, extensions=request.extensions
+        )
+
+    def _is_gate(self, url: Any) -> bool:
+        return bool((url.scheme, url.netloc) == (self._gate.scheme, self._gate.netloc))
+
+    def _turned(self, response: Any) -> Any:
+        """The answer with the URL that a redirect stands for."""
+        location = response.headers.get("location", "")
+        if location:
+            url = self._gate.join(location)
+            parts = url.raw_path.decode("ascii").split("/", 4) if self._is_gate(url) else []
+            if len(parts) == 5 and parts[1] == _TO.strip("/"):
+                response.headers["location"] = f"{parts[2]}://{parts[3]}/{parts[4]}"
+        return response
+
+    def _may_be_deferral(self, response: Any) -> bool:
+        length = response.headers.get("content-length", "")
+        is_json = "json" in response.headers.get("content-type", "")
+        short = length.isdigit() and int(length) <= MOST_DEFERRAL_BYTES
+        return response.status_code in STATUSES and is_json and short and "content-encoding" not in response.headers
+
+    def _judged(self, request: Any, response: Any, body: bytes) -> Any:
+        """Raise the deferral that a body tells, or give the answer back with it."""
+        found = deferral_of(body)
+        if found is not None and self._raises(request):
+            raise found
+        again = self._library.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=self._library.ByteStream(body),
+            extensions=response.extensions,
+        )
+        return self._turned(again)
+
+    def _raises(self, request: Any) -> bool:
+        if self._on_deferral is not None:
+            return self._on_deferral == "raise"
+        return _SDK not in request.headers
+
+
+class Sending(Way):
+    """The half that blocks."""
+
+    def _own_inner(self) -> Any:
+        return self._library.HTTPTransport()
+
+    def handle_request(self, request: Any) -> Any:
+        """Send it through the gate. Errors: `Deferred`, and the library's own."""
+        response = self._inner.handle_request(self._prepared(request))
+        if not self._may_be_deferral(response):
+            return self._turned(response)
+        try:
+            body = b"".join(response.stream)
+        finally:
+            response.close()
+        return self._judged(request, response, body)
+
+    def close(self) -> None:
+        """Close the connections to the gate."""
+        self._inner.close()
+
+
+class AsyncSending(Way):
+    """The half that is awaited."""
+
+    def _own_inner(self) -> Any:
+        return self._library.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send it through the gate. Errors: `Deferred`, and the library's own."""
+        response = await self._inner.handle_async_request(self._prepared(request))
+        if not self._may_be_deferral(response):
+            return self._turned(response)
+        try:
+            body = b"".join([part async for part in response.stream])
+        finally:
+            await response.aclose()
+        return self._judged(request, response, body)
+
+    async def aclose(self) -> None:
+        """Close the connections to the gate."""
+        await self._inner.aclose()

@@ -1,0 +1,6 @@
+"""Tests of the SDK stand before a real gate: the stage of tests/gate."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "gate"))
