@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.core.estimate import FIRST_TOKENS, HALVE_AT, STEPS, OutputEstimate
+from swarmgate.core.estimate import (
+    FIRST_TOKENS,
+    HALVE_AT,
+    LOOK_EVERY,
+    MOST_KINDS,
+    STEPS,
+    Charge,
+    OutputEstimate,
+    Outputs,
+    charged,
+)
 
 outputs = st.integers(0, 200_000)
 
@@ -17,7 +27,8 @@ def seen(tokens):
 
 @given(st.lists(outputs, min_size=1, max_size=HALVE_AT - 1))
 def test_it_is_the_90th_percentile_rounded_up_by_at_most_an_eighth(tokens):
-    exact = max(1, sorted(tokens)[-(-len(tokens) * 9 // 10) - 1])
+    looked_at = sorted(tokens[: len(tokens) // LOOK_EVERY * LOOK_EVERY or len(tokens)])
+    exact = max(1, looked_at[-(-len(looked_at) * 9 // 10) - 1])
     assert exact <= seen(tokens).reserve(0) <= exact + exact // STEPS + 1
 
 
@@ -48,3 +59,26 @@ def test_it_stays_small_whatever_it_is_told(tokens):
     assert sum(estimate._counts.values()) == estimate._total < HALVE_AT
     assert all(count > 0 for count in estimate._counts.values())
     assert estimate.reserve(0) >= 1
+
+
+def test_kinds_learn_apart_and_their_number_is_bounded():
+    kinds = Outputs()
+    kinds.of("m", "literature").seen(9_000)
+    assert kinds.of("m", "protocol").likely == FIRST_TOKENS
+    assert kinds.of("m", "literature").likely >= 9_000
+    for number in range(2 * MOST_KINDS):
+        kinds.of("m", str(number))
+    assert kinds.of("m", "new") is kinds.of("other", "newer")
+    assert len(kinds._kinds) == MOST_KINDS
+
+
+@given(st.sampled_from(Charge), st.integers(0, 1 << 20), st.integers(0, 1 << 20), st.lists(outputs, max_size=20))
+def test_what_is_charged_is_what_the_provider_counts(charge, prompt, allowed, tokens):
+    at_once, reserved = charged(charge, prompt, allowed, seen(tokens))
+    if charge is Charge.PROMPT:
+        assert (at_once, reserved) == (prompt, 0)
+    elif charge is Charge.PROMPT_AND_LARGEST_OUTPUT:
+        assert reserved == 0
+        assert at_once == prompt + (allowed or seen(tokens).reserve(0))
+    else:
+        assert (at_once, reserved) == (prompt, seen(tokens).reserve(allowed))

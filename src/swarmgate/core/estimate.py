@@ -5,40 +5,90 @@ A histogram of geometric buckets, eight per doubling, that halves itself so that
 answers. The first call of a kind reserves min(max_tokens, 1,024); nothing is ever reserved beyond what the caller allows.
 """
 
+from enum import StrEnum
+
 FIRST_TOKENS = 1_024
 STEPS = 8  # buckets per doubling: a bucket is at most an eighth wide
 HALVE_AT = 512
+LOOK_EVERY = 16  # answers between two looks at the histogram, once it has as many
+MOST_KINDS = 4_096  # of models and task types; callers name both, so further ones share one histogram
+
+
+class Charge(StrEnum):
+    """What a provider counts against a limit in tokens, and when."""
+
+    PROMPT_THEN_OUTPUT = "prompt_then_output"  # the output as it is made
+    PROMPT_AND_LARGEST_OUTPUT = "prompt_and_largest_output"  # at admission, whatever is made of it
+    PROMPT = "prompt"  # the output is not counted
 
 
 class OutputEstimate:
-    """The outputs of one model and task type, as counts per bucket."""
+    """The outputs of one model and task type, as counts per bucket; `likely` is their P90."""
 
-    __slots__ = ("_counts", "_total")
+    __slots__ = ("_counts", "_look_at", "_total", "likely")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._total = 0
+        self._look_at = 1
+        self.likely = FIRST_TOKENS
 
     def seen(self, tokens: int) -> None:
         """Learn from one whole answer."""
         bucket = _bucket(tokens)
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
         self._total += 1
-        if self._total >= HALVE_AT:
-            self._counts = {at: count // 2 for at, count in self._counts.items() if count > 1}
-            self._total = sum(self._counts.values())
+        if self._total >= self._look_at:
+            self._look()
 
     def reserve(self, allowed: int) -> int:
         """Tokens to reserve for a call that allows at most `allowed` (0 = it does not say)."""
-        likely = FIRST_TOKENS
-        if self._total:
-            rank = -(-self._total * 9 // 10)
-            for bucket in sorted(self._counts):
-                rank -= self._counts[bucket]
-                if rank <= 0:
-                    likely = _upper(bucket)
-                    break
-        return min(likely, allowed) if allowed else likely
+        return allowed if 0 < allowed < self.likely else self.likely
+
+    def _look(self) -> None:
+        if self._total >= HALVE_AT:
+            self._counts = {at: count // 2 for at, count in self._counts.items() if count > 1}
+            self._total = sum(self._counts.values())
+        self._look_at = min(HALVE_AT, self._total + (1 if self._total < LOOK_EVERY else LOOK_EVERY))
+        rank = -(-self._total * 9 // 10)
+        for bucket in sorted(self._counts):
+            rank -= self._counts[bucket]
+            if rank <= 0:
+                self.likely = _upper(bucket)
+                return
+
+
+class Outputs:
+    """The estimates of all models and task types."""
+
+    __slots__ = ("_kinds", "_others")
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], OutputEstimate] = {}
+        self._others = OutputEstimate()
+
+    def of(self, model: str, task_type: str) -> OutputEstimate:
+        """The estimate of this kind, made on first sight while there is room."""
+        kind = (model, task_type)
+        found = self._kinds.get(kind)
+        if found is None:
+            if len(self._kinds) >= MOST_KINDS:
+                return self._others
+            found = self._kinds[kind] = OutputEstimate()
+        return found
+
+
+def charged(charge: Charge, prompt: int, allowed: int, likely: OutputEstimate) -> tuple[int, int]:
+    """
+    What a call takes of limits on tokens: (at once, reserved until its output is known).
+
+    What the provider fixes at admission is taken at once; `allowed` = the caller's max_tokens, 0 = it does not say.
+    """
+    if charge is Charge.PROMPT:
+        return prompt, 0
+    if charge is Charge.PROMPT_AND_LARGEST_OUTPUT:
+        return prompt + (allowed or likely.likely), 0
+    return prompt, likely.reserve(allowed)
 
 
 def _bucket(tokens: int) -> int:

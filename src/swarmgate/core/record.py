@@ -12,6 +12,7 @@ from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
+from swarmgate.core.estimate import Charge
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import CLASSES
 from swarmgate.core.outcome import Outcome
@@ -123,7 +124,11 @@ class Ring(Protocol):
 
 
 class Rung(NamedTuple):
-    """One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates."""
+    """
+    One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
+
+    `charge` is what the provider counts against limits on tokens.
+    """
 
     target: str
     model: str
@@ -131,6 +136,7 @@ class Rung(NamedTuple):
     ring: Ring
     retries: RetryBudget
     lessons: tuple[Lesson, ...] = ()  # who learns from what is sent here
+    charge: Charge = Charge.PROMPT_THEN_OUTPUT
 
 
 class Call:

@@ -1,8 +1,7 @@
 """
 From a model request to a call: which ladder serves it, how it ranks, how long it may wait, what it will take.
 
-Waiting is bounded by what the caller can bear: its own word, its timeout, half of what its SDK will read for (design 5:
-Waiting). The core decides everything after that.
+The rules stand in core/patience.py and core/estimate.py; the core decides everything after that.
 """
 
 import os
@@ -11,14 +10,16 @@ from itertools import count
 
 from swarmgate.core.effect import effect_of
 from swarmgate.core.errors import BadInput
+from swarmgate.core.estimate import Outputs, charged
 from swarmgate.core.ladders import Ladders
+from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL_WAIT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.identity import UNSAID, Identity, read_identity
+from swarmgate.gate.identity import UNSAID, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.gate.target import ModelTarget
@@ -34,14 +35,6 @@ PATHS = {
     b"/v1/messages/count_tokens": "count_tokens",
     b"/v1/embeddings": "embeddings",
 }
-LONGEST_WAIT_MS = 300_000
-USUAL_WAIT_MS = 20_000
-USUAL_TIMEOUT_MS = 3_600_000
-FIRST_CONTENT_MS = 8_000  # essay A: the trigger of degradation
-WHOLE_ANSWER_MS = 30_000  # an answer that does not stream: its first byte is its last, so its size counts ...
-MS_PER_TOKEN = 60  # ... at three times the usual 20 ms, until the model's own times are known
-USUAL_OUTPUT_TOKENS = 2_048
-MOST_RESERVED_TOKENS = 1_024  # the first use of a model; design 4: Level
 MOST_BODY_BYTES = 32 * 1024 * 1024
 
 
@@ -64,6 +57,7 @@ class ModelRoutes:
         self._ladders = ladders
         self._prefix = prefix
         self._numbers = count()
+        self._outputs = Outputs()
         self.fire: Fire = pump.fire
         self.is_stopping = False
 
@@ -115,26 +109,32 @@ class ModelRoutes:
                 call.ticket, call.score = place.ticket, place.score
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
-        output = peeked.max_tokens or USUAL_OUTPUT_TOKENS
-        call.prompt = peeked.prompt_tokens
-        call.reserve = output if output < MOST_RESERVED_TOKENS else MOST_RESERVED_TOKENS
-        call.content_ms = FIRST_CONTENT_MS if peeked.stream else max(WHOLE_ANSWER_MS, output * MS_PER_TOKEN)
+        self._size(relay, call, peeked)
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
         read_timeout = relay.head.fields.get(b"x-stainless-read-timeout")
         if read_timeout is None and identity is UNSAID:
             call.wait_until_ms = now_ms + USUAL_WAIT_MS
         else:
-            call.wait_until_ms = now_ms + wait_ms(identity, read_timeout or b"")
+            read_ms = _read_timeout_ms(read_timeout or b"")
+            call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, read_ms)
         return call
+
+    def _size(self, relay: Relay, call: Call, peeked: Peeked) -> None:
+        """What the call will take of limits on tokens, and how long its answer may take to begin."""
+        allowed = peeked.max_tokens or 0
+        call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)
+        if PATHS[relay.path] == "generate":
+            relay.outputs = likely = self._outputs.of(peeked.model, relay.identity.step.task_type)
+            call.prompt, call.reserve = charged(call.rungs[0].charge, peeked.prompt_tokens, allowed, likely)
+        else:
+            call.prompt = peeked.prompt_tokens
 
     def _unknown(self, model: str) -> answers.Reply:
         names = self._ladders.nearest(model)
         return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model")
 
 
-def wait_ms(identity: Identity, read_timeout: bytes) -> int:
-    """How long a call may wait for its turn; `read_timeout` is the SDK's, in seconds."""
-    bounds = [bound for bound in (identity.wait_ms, identity.timeout_ms) if bound is not None]
-    if read_timeout.replace(b".", b"", 1).isdigit() and len(read_timeout) < 10:
-        bounds.append(int(float(read_timeout) * 500))
-    return min([*bounds, LONGEST_WAIT_MS]) if bounds else USUAL_WAIT_MS
+def _read_timeout_ms(said: bytes) -> int | None:
+    """What an SDK says that it reads for, in seconds; None if it is no such number."""
+    is_number = said.replace(b".", b"", 1).isdigit() and len(said) < 10
+    return int(float(said) * 1_000) if is_number else None

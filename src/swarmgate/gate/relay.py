@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from swarmgate.core.commands import Answer, End
+from swarmgate.core.estimate import OutputEstimate
 from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
@@ -64,6 +65,7 @@ class Relay:
         "end",
         "head",
         "identity",
+        "outputs",
         "parts",
         "path",
         "peeked",
@@ -82,6 +84,7 @@ class Relay:
         self.identity: Identity = UNSAID
         self.peeked: Peeked | None = None
         self.call: Call | None = None
+        self.outputs: OutputEstimate | None = None  # learns from this answer
         self.shown = False  # to the last byte; the connection may already serve the next request
         self.as_events = False
 
@@ -151,6 +154,8 @@ class Relay:
         if answer.end is End.ANSWERED:
             if not self.shown:
                 self.end.finish()
+            if self.outputs is not None and isinstance(exchange, Attempt) and exchange.usage[1] > 0:
+                self.outputs.seen(exchange.usage[1])
         elif answer.end is not End.CANCELLED:
             self._tell(call, answer, exchange)
 

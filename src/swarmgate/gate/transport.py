@@ -226,6 +226,8 @@ class Attempt:
         sent, got = self.usage
         if got == UNKNOWN:
             return UNKNOWN
+        if not self.call.reserve:
+            got = 0  # its provider does not count the output, or counted the largest one at admission
         beyond = sent - self.call.prompt
         if beyond > 0:
             got += beyond

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.estimate import FIRST_TOKENS
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.planning import Way
 from swarmgate.core.record import Rung
-from swarmgate.gate.model_route import MOST_RESERVED_TOKENS, USUAL_OUTPUT_TOKENS
 from swarmgate.gate.view.plans import Asked, Found
 
 
@@ -36,7 +36,7 @@ class ModelFinder:
 
 def found_at(rung: Rung, asked: Asked, now_ms: int) -> Found:
     """The ways of one rung: those of its keys that are in, or all of them from when the first is back."""
-    reserve = min(asked.output_tokens or USUAL_OUTPUT_TOKENS, MOST_RESERVED_TOKENS)
+    reserve = min(asked.output_tokens or FIRST_TOKENS, FIRST_TOKENS)
     back_ms = {key: seen.back_at_ms for key, seen in rung.ring.views(now_ms).items()}
     keys = tuple(key for key, at_ms in back_ms.items() if at_ms <= now_ms)
     not_before_ms = 0

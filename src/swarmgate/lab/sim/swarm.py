@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
-from swarmgate.core.estimate import OutputEstimate
+from swarmgate.core.estimate import Charge, Outputs, charged
+from swarmgate.core.patience import content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State, Step
 from swarmgate.lab.sim.gate import SimGate
@@ -18,7 +19,7 @@ from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.workload import Agent, Wanted
 
 RANKS = {"P0": 0, "P1": 1, "P2": 2}
-HOLD_MODEL_MS = 300_000  # what an SDK with its default read timeout waits at most
+SDK_READS_MS = 600_000  # the default of the official SDKs
 HOLD_EGRESS_MS = 20_000
 RECONNECT_MS = 1_000
 
@@ -58,8 +59,8 @@ class Swarm:
     __slots__ = (
         "_by_call",
         "_charges",
-        "_estimates",
         "_gates",
+        "_outputs",
         "_serial",
         "_time",
         "agents",
@@ -76,7 +77,7 @@ class Swarm:
         self._gates = gates
         self._charges = charges
         self._by_call: dict[str, Job] = {}
-        self._estimates: dict[tuple[str, str], OutputEstimate] = {}
+        self._outputs = Outputs()
         self._serial = 0
         self.agents = agents
         self.jobs: list[Job] = []
@@ -135,19 +136,19 @@ class Swarm:
         )
         call.effect = Effect.WRITE if wanted.effect == "write" else Effect.READ
         call.deadline_ms = wanted.deadline_ms
-        model = wanted.prompt_tokens > 0
-        call.wait_until_ms = min(now_ms + (HOLD_MODEL_MS if model else HOLD_EGRESS_MS), wanted.deadline_ms)
-        charge = self._charges[wanted.target]
-        call.prompt = wanted.prompt_tokens
-        if charge == "prompt_and_largest_output":
-            call.prompt += wanted.output_cap_tokens
-        elif charge == "prompt_then_output":
-            call.reserve = self._estimate(wanted).reserve(wanted.output_cap_tokens)
-        call.content_ms = max(30_000, 60 * wanted.output_tokens)  # an answer that does not stream
+        left_ms = wanted.deadline_ms - now_ms
+        if wanted.prompt_tokens:
+            call.wait_until_ms = now_ms + wait_ms(None, left_ms, SDK_READS_MS)
+        else:
+            call.wait_until_ms = now_ms + wait_ms(HOLD_EGRESS_MS, left_ms, None)
+        call.prompt, call.reserve = charged(
+            Charge(self._charges[wanted.target]),
+            wanted.prompt_tokens,
+            wanted.output_cap_tokens,
+            self._outputs.of(wanted.target, wanted.task_type),
+        )
+        call.content_ms = content_ms(wanted.output_tokens, streams=False)
         return call
-
-    def _estimate(self, wanted: Wanted) -> OutputEstimate:
-        return self._estimates.setdefault((wanted.target, wanted.task_type), OutputEstimate())
 
     def request(self, call: Call) -> Request:
         """What the call is to its target."""
@@ -179,7 +180,7 @@ class Swarm:
                 self._time.at(now_ms + wait_ms, self.submit, job, number, call)
             return
         if answer.end is End.ANSWERED and job.wanted.output_tokens:
-            self._estimate(job.wanted).seen(job.wanted.output_tokens)
+            self._outputs.of(job.wanted.target, job.wanted.task_type).seen(job.wanted.output_tokens)
         late = answer.reason is Reason.CALLER_DEADLINE and job.sent_ms < 0
         self._finish(job, number, "expired" if late else answer.end.value)
 
