@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["Deferred", "context"]  # noqa: F822  given by __getattr__; their types stand in __init__.pyi
+__all__ = ["Deferred", "context"]  # given by __getattr__; their types stand in __init__.pyi
 
 
 def __getattr__(name: str) -> Any:
