@@ -36,7 +36,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
 demo: $(READY)
-	$(BIN)/swarmgate sim p2-flood
+	$(BIN)/swarmgate demo
 
 up: $(READY)
 	$(BIN)/swarmgate up

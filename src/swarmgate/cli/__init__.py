@@ -6,8 +6,10 @@ import typer
 
 from swarmgate import __version__
 from swarmgate.cli import check as checker
+from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
+from swarmgate.cli import lab
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import sim as simulator
 from swarmgate.cli.up import EXAMPLE, up
@@ -24,6 +26,8 @@ app.command(epilog=EXAMPLE)(up)
 app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
+app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
+app.add_typer(lab.app, name="lab")
 
 
 def _show_version(asked: bool) -> None:

@@ -14,16 +14,12 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.loops import new_event_loop
 from swarmgate.config import Config, Listen
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock
 from swarmgate.stores.memory import snapshot
 from swarmgate.wiring import gate, plan
-
-try:
-    from uvloop import new_event_loop
-except ImportError:  # not built for this platform; the same code runs on the standard loop
-    from asyncio import new_event_loop  # type: ignore[assignment]  # the common base is all that is used
 
 EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 

@@ -33,13 +33,13 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.listen import Listening, listen
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
 
 UPKEEP_MS = 250
 DRAIN_S = 30.0
-BACKLOG = 4_096
 
 
 class Plan(NamedTuple):
@@ -113,7 +113,7 @@ class Gate:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._loop = loop
-        self._server: asyncio.Server | None = None
+        self._server: Listening | None = None
         clock = LoopClock(loop)
         self.sweep = Sweep(loop)
         timer = LoopTimer(loop, clock, lambda: None)
@@ -148,12 +148,9 @@ class Gate:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
         self.sweep.start()
-        self._server = await self._loop.create_server(
-            lambda: Door(self.front, self.sweep, self.doors), host, port, backlog=BACKLOG
-        )
-        port = int(self._server.sockets[0].getsockname()[1])
-        self.front.own = authorities(host, port)
-        return port
+        self._server = await listen(self._loop, lambda: Door(self.front, self.sweep, self.doors), host, port)
+        self.front.own = authorities(host, self._server.port)
+        return self._server.port
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""

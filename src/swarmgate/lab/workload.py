@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from heapq import heapify, heapreplace
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from swarmgate.lab.errors import at_least
 from swarmgate.lab.quantiles import Quantiles, table
@@ -105,6 +105,21 @@ def _gap_permille() -> Quantiles:
     return Quantiles(table("lengths")["team"]["gap_permille_of_mean"])
 
 
+class Player(Protocol):
+    """Whoever wants calls one after another: agents of a seed here, of a trace in lab/traces/players.py."""
+
+    @property
+    def name(self) -> str:
+        """The agent's name, unique in its run."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the world must wait for the end of a call before it asks for the next."""
+
+    def next(self, free_ms: int = 0) -> Wanted | None:
+        """The next call, not before `free_ms`, when the last one ended; None when it wants no more."""
+
+
 class Agent:
     """One agent of a load: draws its calls one after another, each from its own generator."""
 
@@ -154,7 +169,7 @@ def agents(demand: Demand, rng: Random) -> list[Agent]:
     return [Agent(demand, number, Random(rng.getrandbits(64))) for number in range(1, demand.agents + 1)]
 
 
-def stream(swarm: Iterable[Agent], answer_ms: int = 0) -> Iterator[Wanted]:
+def stream(swarm: Iterable[Player], answer_ms: int = 0) -> Iterator[Wanted]:
     """All calls of a swarm in order of time, as if each ended after `answer_ms`; endless unless every load ends."""
     heap = [(first, number, agent) for number, agent in enumerate(swarm) if (first := agent.next())]
     heapify(heap)

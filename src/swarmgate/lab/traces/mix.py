@@ -8,13 +8,13 @@ what may wait. Sizing by one kind alone misleads, so a single trace must be aske
 from typing import NamedTuple
 
 from swarmgate.lab.errors import LabError, at_least
-from swarmgate.lab.traces.players import Character, Player, closed_players, open_players
+from swarmgate.lab.traces.players import Character, closed_players, open_players
 from swarmgate.lab.traces.shipped import origins, trace_of
-from swarmgate.lab.workload import LoadKind, Priority
+from swarmgate.lab.workload import LoadKind, Player, Priority
 
 MIX = "mix"
 CALLS_PER_MINUTE = 3.0  # per agent (essay A; ChatDev's median is 2.3, deer-flow's 2.9)
-CONTEXT_TOKENS = 15_360  # the users' context budget of 16K less 1K for the answer
+CONTEXT_TOKENS = 15_200  # the users' context budget of 16K, less 1K for the answer and a little for the wrapping
 UNFIT = "one kind of load; unfit for sizing: use the mix"
 
 

@@ -82,9 +82,6 @@ class ClosedPlayer:
         return wanted_of(self.name, self._op, t_ms, call, self._character)
 
 
-Player = OpenPlayer | ClosedPlayer
-
-
 def wanted_of(agent: str, op: int, t_ms: int, call: TraceCall, character: Character) -> Wanted:
     """One call of a trace as an agent wants it; a model always answers something, and may answer twice as much."""
     is_fetch = character.kind == FETCH

@@ -1,0 +1,131 @@
+"""
+One arm of the demo in a process of its own: the same agents on one way to their targets, their rows and their progress.
+
+The task comes as JSON, progress goes out as one JSON object a line, every half second.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from swarmgate.http1.upstreams import Origin
+from swarmgate.lab.agents.records import CallRow, Fate, lines_of
+from swarmgate.lab.agents.swarm import Swarm
+from swarmgate.lab.agents.ways import ByThemselves, ThroughGate, Way
+from swarmgate.lab.demo.plan import MODEL, WINDOW_MS, DemoPlan
+from swarmgate.lab.standin.plan import LOOPBACK
+
+PERIOD_S = 0.5
+Road = Literal["gate", "direct", "one_budget"]
+
+
+class ArmTask(msgspec.Struct, frozen=True):
+    """What an arm's process is told; `egress` = the gate has doors for fetches; `rows` is the file to write."""
+
+    plan: DemoPlan
+    road: Road
+    seconds: float
+    gate_port: int
+    model_port: int
+    web_ports: list[int]
+    rows: str
+    egress: bool = False
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """The last half second of an arm: QPS and TPM answered, counts so far, P99 of the wait for a first byte by class."""
+
+    t_s: float
+    states: dict[str, int]
+    counts: dict[str, int]
+    qps: float
+    tpm: float
+    p99_ms: dict[str, int]
+
+
+async def run_arm(task: ArmTask, rows: Callable[[bytes], Any], tell: Callable[[bytes], None]) -> None:
+    """Play the arm; `rows` gets lines of calls that ended, `tell` a line of progress."""
+    loop = asyncio.get_running_loop()
+    watch = _Watch(loop, rows, tell)
+    swarm = Swarm(loop, way_of(task), task.plan.workload(task.seconds).players, watch.ended)
+    watch.begin(swarm)
+    await swarm.run(task.seconds)
+    watch.finish()
+
+
+def way_of(task: ArmTask) -> Way:
+    """The agents' way."""
+    if task.road == "gate":
+        return ThroughGate(Origin("http", LOOPBACK, task.gate_port), MODEL, egress=task.egress)
+    provider = task.plan.stand_ins().providers[0]
+    keys = tuple(provider.key_of(number) for number in range(1, task.plan.keys + 1))
+    web = tuple(Origin("http", LOOPBACK, port) for port in task.web_ports)
+    way = ByThemselves(Origin("http", LOOPBACK, task.model_port), web, keys, MODEL, seed=1)
+    if task.road == "one_budget":
+        # One number for everything, as large as what the gate's budgets let through: only then nothing waits for nothing.
+        way.share(task.plan.compiled_calls, WINDOW_MS)
+    return way
+
+
+class _Watch:
+    """Rows to the file, figures to the parent."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], Any], tell: Callable[[bytes], None]
+    ) -> None:
+        self._loop = loop
+        self._write = write
+        self._tell = tell
+        self._rows: list[CallRow] = []
+        self._recent: deque[CallRow] = deque()
+        self._swarm: Swarm | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began_s = loop.time()
+
+    def begin(self, swarm: Swarm) -> None:
+        self._swarm = swarm
+        self._began_s = self._loop.time()
+        self._tick()
+
+    def ended(self, row: CallRow) -> None:
+        self._rows.append(row)
+        self._recent.append(row)
+
+    def finish(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+
+    def _flush(self) -> None:
+        rows, self._rows = self._rows, []
+        self._write(lines_of(rows))
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(PERIOD_S, self._tick)
+        self._flush()
+        swarm = self._swarm
+        assert swarm is not None
+        now_ms = swarm.now_ms
+        while self._recent and self._recent[0].end_ms < now_ms - 5_000:
+            self._recent.popleft()
+        good = [row for row in self._recent if row.fate == Fate.ANSWERED and row.prompt_tokens]
+        tokens = sum(row.prompt_tokens + row.output_tokens for row in good)
+        waits = {
+            rank: sorted(row.first_ms - row.wanted_ms for row in good if row.priority == rank)
+            for rank in ("P0", "P1", "P2")
+        }
+        self._tell(
+            msgspec.json.encode(
+                Progress(
+                    round(self._loop.time() - self._began_s, 1),
+                    swarm.states(),
+                    dict(swarm.counts),
+                    len(good) / 5,
+                    tokens * 12,
+                    {rank: found[len(found) * 99 // 100] for rank, found in waits.items() if found},
+                )
+            )
+        )

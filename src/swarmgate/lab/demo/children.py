@@ -1,0 +1,95 @@
+"""
+The demo's processes: started with the same interpreter, told and ended by their pid, and by no other's.
+
+Their words on stderr go to a file each in the demo's folder, so that a failure can be shown.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from swarmgate.lab.errors import LabError
+
+ENTRY = "from swarmgate.cli import main; main()"
+STOP_S = 40.0
+
+
+class Child:
+    """One running command of ours."""
+
+    def __init__(self, name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self._log = folder / f"{name}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own command
+                [sys.executable, "-c", ENTRY, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **environment},
+                start_new_session=True,  # Ctrl-C is for the parent, which ends its children in order
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def lines(self) -> Iterator[bytes]:
+        """What it says, line by line, until it ends."""
+        out: IO[bytes] | None = self._process.stdout
+        assert out is not None
+        yield from out
+
+    def first_line(self) -> bytes:
+        """Its first line. Errors: `LabError` with its last words if it ends before."""
+        line = next(self.lines(), b"")
+        if not line:
+            raise LabError(self.name, f"did not start: {self.last_words()}")
+        return line
+
+    def last_words(self) -> str:
+        """The end of what it said on stderr."""
+        self._process.wait()
+        return self._log.read_text(encoding="utf-8", errors="replace")[-2_000:].strip() or "it said nothing"
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far (Linux; 0 elsewhere)."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> int:
+        """Ask it to end, then make it; its exit code."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        code = self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    def wait(self) -> int:
+        """Its exit code, when it has ended by itself."""
+        return self._process.wait()
+
+
+@contextmanager
+def running(
+    name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ
+) -> Iterator[Child]:
+    """A child that has ended when the block ends, however it ends."""
+    child = Child(name, arguments, folder, environment)
+    try:
+        yield child
+    finally:
+        child.stop()

@@ -1,0 +1,130 @@
+"""
+The demo from beginning to end: fresh stand-ins for each arm, a gate before them where the arm has one, the agents, figures.
+
+Arms run in turn on the same trace; nothing of one is left in the next. What is shown while it runs is the caller's business.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from swarmgate.lab.agents.records import read_calls
+from swarmgate.lab.demo.arm import ArmTask, Progress, Road
+from swarmgate.lab.demo.children import Child, running
+from swarmgate.lab.demo.figures import ArmFigures, figures
+from swarmgate.lab.demo.plan import PROVIDER, DemoPlan, key_variable
+from swarmgate.lab.errors import LabError
+from swarmgate.lab.standin.witness_log import read_rows
+
+
+class ArmSetup(NamedTuple):
+    """One arm: its name, its way, its length, and how many keys its gate knows."""
+
+    name: str
+    road: Road
+    seconds: int
+    keys: int
+
+
+class Places(NamedTuple):
+    """Where an arm's parts are; `gate_port` 0 = there is no gate."""
+
+    folder: Path
+    witness: Path
+    ports: dict[str, int]
+    gate_port: int
+
+
+class Screen(Protocol):
+    """Who is told how it goes."""
+
+    def arm(self, setup: ArmSetup, places: Places) -> None:
+        """An arm begins."""
+
+    def progress(self, progress: Progress) -> None:
+        """Half a second has passed."""
+
+
+def arms_of(plan: DemoPlan) -> list[ArmSetup]:
+    """The arms in their order; those of length 0 are left out."""
+    lengths = plan.lengths
+    every = [
+        ArmSetup("through the gate", "gate", lengths.gate, plan.keys),
+        ArmSetup("direct agents", "direct", lengths.direct, plan.keys),
+        ArmSetup("one global budget", "one_budget", lengths.one_budget, plan.keys),
+        ArmSetup("gate, one key", "gate", lengths.one_key, 1),
+    ]
+    return [one for one in every if one.seconds]
+
+
+def run_demo(plan: DemoPlan, folder: Path, screen: Screen) -> list[ArmFigures]:
+    """All arms. Errors: `LabError` with the last words of a process that failed."""
+    return [
+        _run_arm(plan, setup, folder / f"{number}-{setup.road}", screen) for number, setup in enumerate(arms_of(plan))
+    ]
+
+
+@contextmanager
+def world(plan: DemoPlan, folder: Path, *, keys: int, gate_port: int = 0) -> Iterator[Places]:
+    """Stand-ins, and a gate before them if `keys`; all of it is gone afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    told, witness = folder / "stand-ins.json", folder / "witness.jsonl"
+    told.write_text(plan.stand_ins().model_dump_json())
+    arguments = ["lab", "serve", "--plan", str(told), "--witness", str(witness), "--json"]
+    with running("stand-ins", arguments, folder) as stand_ins:
+        ports = msgspec.json.decode(stand_ins.first_line(), type=dict[str, dict[str, int]])["ports"]
+        if not keys:
+            yield Places(folder, witness, ports, 0)
+            return
+        with running("gate", *_gate(plan, folder, ports[PROVIDER], keys, gate_port)) as gate:
+            yield Places(folder, witness, ports, _port_of(gate))
+
+
+def _gate(
+    plan: DemoPlan, folder: Path, model_port: int, keys: int, gate_port: int
+) -> tuple[list[str], Path, dict[str, str]]:
+    config = folder / "gate.toml"
+    config.write_text(plan.gate_config(model_port, keys))
+    provider = plan.stand_ins().providers[0]
+    environment = {key_variable(number): provider.key_of(number) for number in range(1, keys + 1)}
+    arguments = ["up", "--config", str(config), "--port", str(gate_port), "--state", str(folder / "state")]
+    return arguments, folder, environment
+
+
+def _port_of(gate: Child) -> int:
+    """`up` prints `export OPENAI_BASE_URL=http://127.0.0.1:PORT/v1` once it listens."""
+    line = gate.first_line()
+    digits = line.rpartition(b":")[2].partition(b"/")[0]
+    if not digits.isdigit():
+        raise LabError("gate", f"said {line!r} where its address was expected")
+    return int(digits)
+
+
+def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> ArmFigures:
+    with world(plan, folder, keys=setup.keys if setup.road == "gate" else 0) as places:
+        screen.arm(setup, places)
+        began_ms = _play(plan, setup, places, screen.progress)
+    rows, seen = read_calls(folder / "calls.jsonl"), list(read_rows(places.witness))
+    return figures(setup.name, plan, rows, seen, began_ms=began_ms, seconds=setup.seconds, keys=setup.keys)
+
+
+def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> int:
+    """Run the agents; the instant at which they began."""
+    web = [port for name, port in places.ports.items() if name.startswith("web")]
+    rows = places.folder / "calls.jsonl"
+    task = ArmTask(plan, setup.road, setup.seconds, places.gate_port, places.ports[PROVIDER], web, str(rows))
+    told = places.folder / "task.json"
+    told.write_bytes(msgspec.json.encode(task))
+    with running("agents", ["lab", "agents", str(told)], places.folder) as agents:
+        began_ms = 0
+        for line in agents.lines():
+            progress = msgspec.json.decode(line, type=Progress)
+            began_ms = began_ms or int(time.monotonic() * 1_000) - round(progress.t_s * 1_000)
+            tell(progress)
+        if agents.wait():
+            raise LabError("agents", agents.last_words())
+    return began_ms
