@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.lab.errors import LabError
-from swarmgate.lab.faults import HOUR_MS, RULES, Fault, FaultKind, gate_names, random_plan, without
+from swarmgate.lab.faults import HOUR_MS, RULES, Fault, FaultKind, places_of, random_plan, without
 
 KINDS = get_args(FaultKind)
 
@@ -19,10 +19,10 @@ def test_every_kind_has_its_rule():
 def test_plans_are_reproducible_ordered_and_over_by_the_horizon(seed, horizon_ms, kinds, gates):
     plan = random_plan(Random(seed), horizon_ms, kinds, targets=("a", "b"), gates=gates)
     assert plan == random_plan(Random(seed), horizon_ms, kinds, targets=("a", "b"), gates=gates)
-    assert 1 <= len(plan) <= 6
+    assert 1 <= len(plan) <= 6 * gates  # a swizzle is one draw
     assert list(plan) == sorted(plan, key=lambda fault: fault.at_ms)
     assert all(fault.kind in kinds and fault.ends_ms <= horizon_ms for fault in plan)
-    places = {"target": ("a", "b"), "gate": gate_names(gates), "store": ("store",)}
+    places = places_of(("a", "b"), gates)
     assert all(fault.where in places[RULES[fault.kind].place] for fault in plan)
 
 
@@ -39,7 +39,7 @@ def test_plans_of_many_seeds_hold_every_kind_short_and_long_and_clock_steps_both
 
 def test_a_plan_without_targets_strikes_none_and_one_without_any_place_is_refused():
     kinds = {fault.kind for seed in range(100) for fault in random_plan(Random(seed), 1000)}
-    assert {RULES[kind].place for kind in kinds} == {"gate", "store"}
+    assert {RULES[kind].place for kind in kinds} == {"gate", "store", "agents"}
     with pytest.raises(LabError) as caught:
         random_plan(Random(1), 1000, ("loss",))
     assert caught.value.field == "kinds"
@@ -66,6 +66,10 @@ def test_shrinking_leaves_out_exactly_one(seed, index):
         ({"kind": "clock_step", "at_ms": 0}, "amount"),
         ({"kind": "clock_step", "at_ms": 0, "amount": HOUR_MS + 1}, "amount"),
         ({"kind": "store_down", "at_ms": 0, "for_ms": 1, "where": "a"}, "where"),
+        ({"kind": "client_leaves", "at_ms": 0, "for_ms": 1, "amount": 5}, "where"),
+        ({"kind": "loss", "at_ms": 0, "for_ms": 1, "where": "agents", "amount": 5}, "where"),
+        ({"kind": "store_cut", "at_ms": 0, "for_ms": 1}, "where"),
+        ({"kind": "revision", "at_ms": 0, "where": "a", "amount": 200}, "amount"),
         ({"kind": "gate_crash", "at_ms": 0, "for_ms": 1}, "where"),
     ],
 )

@@ -47,13 +47,18 @@ def define(book: Book, name: str, limits: Limits) -> bool:
         return False
     cell = BudgetCell(name, limits, book.line(limits.line or name), book.now_ms)
     book.cells[name] = cell
-    since_ms = book.now_ms - book.birth_ms
-    if limits.kind is BudgetKind.LEVEL:
-        cell.level = max(0, limits.burst * limits.scale - limits.drain * since_ms)
-    elif limits.kind is BudgetKind.LEASES and limits.lease_ms > since_ms and limits.burst:
-        hold(cell, COLD, limits.burst, book.birth_ms + limits.lease_ms)
-        cell.leases[COLD].firm = True
+    chill(cell, book.birth_ms)
     return True
+
+
+def chill(cell: BudgetCell, birth_ms: int) -> None:
+    """A budget that may have been forgotten since the birth holds what could have been used, and holds are awaited."""
+    limits, since_ms = cell.limits, cell.at_ms - birth_ms
+    if limits.kind is BudgetKind.LEVEL:
+        cell.level = max(cell.level, limits.burst * limits.scale - limits.drain * since_ms)
+    elif limits.kind is BudgetKind.LEASES and limits.lease_ms > since_ms and limits.burst:
+        hold(cell, COLD, limits.burst, birth_ms + limits.lease_ms)
+        cell.leases[COLD].firm = True
 
 
 def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:

@@ -142,6 +142,13 @@ class Room:
                 self._call_up(call)
                 break
 
+    def raised(self, budget: str) -> None:
+        """The limits of this budget changed: the first of its line asks again, whatever it was told before."""
+        line = self.line_of.get(budget, budget)
+        self._remember(line)
+        for _, _, call in islice(self._lines.get(line, ()), 1):
+            self._call_up(call)
+
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
         alarms = self._alarms

@@ -192,7 +192,7 @@ class Guard:
         """Limits change in the shared store only; a share follows at the next loss."""
 
         def heard(answer: Revised) -> None:
-            if answer.done:
+            if answer.done or answer.revision == limits.revision:  # another process was first
                 self.limits[budget] = limits
             done(answer)
 

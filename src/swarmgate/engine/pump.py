@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from swarmgate.core.answers import Revised
 from swarmgate.core.book import Take
 from swarmgate.core.call import step
 from swarmgate.core.commands import (
@@ -27,6 +28,7 @@ from swarmgate.core.commands import (
     Settle,
 )
 from swarmgate.core.events import ARRIVED, DEADLINE_PASSED, WOKEN, Event
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
 from swarmgate.ports import BudgetStore, Client, Clock, Journal, Timer, Transport
@@ -142,6 +144,20 @@ class Pump:
         for call in self.room.due(self._clock.now_ms()):
             self.fire(call, WOKEN)
         self._arm()
+
+    def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
+        """Have the store replace limits if their revision is still `expected`; who waits for them asks again at once."""
+
+        def heard(answer: Revised) -> None:
+            if answer.done or answer.revision == limits.revision:  # another process was first
+                self.room.raised(budget)
+                ready = () if self._running else tuple(self.room.ready)
+                self.room.ready[: len(ready)] = ()
+                for call in ready:
+                    self.fire(call, WOKEN)
+            done(answer)
+
+        self.store.revise(budget, expected, limits, heard)
 
     def sweep(self) -> None:
         """Look at every open call's deadlines; called a few times a second."""

@@ -18,7 +18,7 @@ from swarmgate.ports import Clock, Journal
 
 
 class Reviser(Protocol):
-    """Who replaces limits: a store, or what stands before it."""
+    """The pump, which also wakes who waits for what was raised; or a store."""
 
     def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
         """Replace limits if their revision is still `expected`."""
@@ -51,7 +51,7 @@ class Teacher:
 
     def note(self, call: Call, note: Note) -> None:
         """What the attempt came to, and what follows from it."""
-        if call.rungs[call.rung].lessons:
+        if call.rungs[note.rung].lessons:  # the call may have stepped down by now
             for lesson, sent in self._open.pop(call.id, ()):
                 self._learn(lesson, sent, note)
         self._journal.note(call, note)

@@ -1,7 +1,8 @@
 """
 What can go wrong in a simulated world, as data: a plan is a tuple of faults, made by hand or from a seed.
 
-The world that applies a plan lives elsewhere; here is only what a fault is, which amounts it may have, and how a plan is
+Two kinds are no faults but happen as unforeseen: callers that leave, and operators that change a limit under load. The
+world that applies a plan lives elsewhere; here is only what a fault is, which amounts it may have, and how a plan is
 drawn and shrunk. A failing seed is shrunk by leaving out one fault after another (`without`) while it still fails.
 """
 
@@ -18,17 +19,26 @@ FaultKind = Literal[
     "reset",
     "stall",
     "brownout",
+    "reorder",
+    "stale",
+    "lie",
+    "revision",
+    "client_leaves",
     "gate_crash",
     "gate_pause",
+    "store_cut",
     "store_lag",
     "store_frozen",
     "store_down",
     "store_flush",
+    "store_failover",
+    "store_evict",
     "clock_step",
 ]
-Place = Literal["target", "gate", "store"]
+Place = Literal["target", "gate", "store", "agents"]
 
 HOUR_MS = 3_600_000
+ALONE: tuple[Place, ...] = ("store", "agents")  # places of which there is one, named as its kind
 
 
 class FaultRule(NamedTuple):
@@ -47,12 +57,28 @@ RULES: dict[FaultKind, FaultRule] = {
     "reset": FaultRule("target", True, 1, 1000, "`amount` per mille of connections break, before or in the answer"),
     "stall": FaultRule("target", True, 0, 0, "no byte moves either way; at the end all of them arrive at once"),
     "brownout": FaultRule("target", True, 1, 1000, "`amount` per mille of requests are answered 503"),
+    "reorder": FaultRule(
+        "target", True, 1, 10_000, "each message takes up to `amount` ms longer, so that others overtake"
+    ),
+    "stale": FaultRule("target", True, 1, 1000, "`amount` per mille of kept connections prove closed when used again"),
+    "lie": FaultRule(
+        "target", True, 1, 1000, "`amount` per mille of answers lie: absurd quotas, sudden 429s, absurd waits"
+    ),
+    "revision": FaultRule(
+        "target", False, 10, 100, "the operator sets its limits to `amount` per cent of the compiled ones"
+    ),
+    "client_leaves": FaultRule("agents", True, 1, 1000, "`amount` per mille of callers leave, each at any instant"),
     "gate_crash": FaultRule("gate", True, 0, 0, "kill -9: memory and connections are gone; restart after `for_ms`"),
     "gate_pause": FaultRule("gate", True, 0, 0, "SIGSTOP: nothing runs, bytes and timers pile up; SIGCONT at the end"),
+    "store_cut": FaultRule(
+        "gate", True, 0, 0, "this gate and the store do not reach each other; bytes arrive at the end"
+    ),
     "store_lag": FaultRule("store", True, 1, 60_000, "`amount` ms more before each reply of the store"),
     "store_frozen": FaultRule("store", True, 0, 0, "the store takes commands but replies only at the end"),
     "store_down": FaultRule("store", True, 0, 0, "connections to the store are refused; its data survive"),
     "store_flush": FaultRule("store", False, 0, 0, "every key is gone"),
+    "store_failover": FaultRule("store", False, 1, 60_000, "a replica takes over; it lacks the last `amount` ms"),
+    "store_evict": FaultRule("store", False, 1, 1000, "one budget is gone, the one at `amount` per mille of all"),
     "clock_step": FaultRule("store", False, -HOUR_MS, HOUR_MS, "the store's clock jumps by `amount` ms, never 0"),
 }
 
@@ -62,7 +88,7 @@ class Fault:
     """
     One fault: `kind` strikes at `at_ms` of virtual time and is over at `at_ms + for_ms`.
 
-    `where` is the name of a target, `gate-1` ... `gate-n`, or `store`. LabError if the kind has no such amount or length.
+    `where` is the name of a target, `gate-1` ... `gate-n`, `store` or `agents`. LabError if the kind has no such amount or length.
     """
 
     kind: FaultKind
@@ -83,7 +109,7 @@ class Fault:
         if not rule.least <= self.amount <= rule.most or (self.kind == "clock_step" and not self.amount):
             allowed = f"{rule.least} to {rule.most}" if rule.most else "only 0"
             raise LabError("amount", f"{self.kind} takes {allowed}, not {self.amount}: {rule.meaning}")
-        if (rule.place == "store") != (self.where == "store"):
+        if self.where != rule.place if rule.place in ALONE else self.where in ALONE:
             raise LabError("where", f"{self.kind} strikes a {rule.place}, not {self.where!r}")
 
     @property
@@ -110,23 +136,48 @@ def random_plan(
     most: int = 6,
 ) -> Plan:
     """
-    Between 1 and `most` faults in order of time, all over by `horizon_ms`; kinds that have no place here are left out.
+    Between 1 and `most` draws in order of time, all over by `horizon_ms`; kinds that have no place here are left out.
 
     Lengths run from ms to a fifth of the horizon, as often short as long; amounts likewise over their range.
     """
     at_least("horizon_ms", horizon_ms, 10)
-    places: dict[Place, Sequence[str]] = {"target": targets, "gate": gate_names(gates), "store": ("store",)}
+    places = places_of(targets, gates)
     possible = [kind for kind in kinds if places[RULES[kind].place]]
     if not possible:
         raise LabError("kinds", "none of them has a place to strike: name targets or gates")
-    faults = []
+    faults: list[Fault] = []
     for _ in range(rng.randint(1, most)):
         kind = rng.choice(possible)
-        rule = RULES[kind]
-        for_ms = _any_scale(rng, 1, horizon_ms // 5) if rule.lasts else 0
-        at_ms = rng.randint(0, horizon_ms - for_ms)
-        faults.append(Fault(kind, at_ms, for_ms, rng.choice(places[rule.place]), _amount(rng, rule)))
+        where = places[RULES[kind].place]
+        if kind == "store_cut":
+            faults += _swizzle(rng, horizon_ms, where)
+        else:
+            faults.append(_drawn(rng, horizon_ms, kind, rng.choice(where)))
     return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+
+
+def places_of(targets: Sequence[str], gates: int) -> dict[Place, Sequence[str]]:
+    """The names of every place that a fault may strike."""
+    return {"target": targets, "gate": gate_names(gates), **{place: (place,) for place in ALONE}}
+
+
+def _drawn(rng: Random, horizon_ms: int, kind: FaultKind, where: str) -> Fault:
+    rule = RULES[kind]
+    for_ms = _any_scale(rng, 1, horizon_ms // 5) if rule.lasts else 0
+    return Fault(kind, rng.randint(0, horizon_ms - for_ms), for_ms, where, _amount(rng, rule))
+
+
+def _swizzle(rng: Random, horizon_ms: int, gates: Sequence[str]) -> list[Fault]:
+    """Some gates are cut off one after another and come back in any order (reliability 3)."""
+    cut = rng.sample(list(gates), rng.randint(1, len(gates)))
+    first = _drawn(rng, horizon_ms, "store_cut", cut[0])
+    later = [(rng.randint(first.at_ms, first.ends_ms), _any_scale(rng, 1, horizon_ms // 5)) for _ in cut[1:]]
+    rest = [
+        Fault("store_cut", at_ms, max(1, min(for_ms, horizon_ms - at_ms)), gate)
+        for gate, (at_ms, for_ms) in zip(cut[1:], later, strict=True)
+        if at_ms < horizon_ms
+    ]
+    return [first, *rest]
 
 
 def without(plan: Plan, index: int) -> Plan:

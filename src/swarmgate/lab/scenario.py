@@ -117,8 +117,9 @@ class Target(_Table):
     A request meets the limits in the order of the file and is refused by the first that refuses it; the earlier ones
     have counted it (as OpenAI documents). `latency` is a law of `lab.latency`; `one_way_ms` and `jitter_ms` are the
     network's. `charge` is what a limit in tokens counts: the prompt at arrival, and then nothing, the output when
-    the answer ends, or the largest output asked for at arrival. `headroom_percent` and `store_lost` are what the
-    operator tells the gate.
+    the answer ends, or the largest output asked for at arrival. With `honours_keys` a write that carries the idempotency
+    key of an earlier one is answered without doing it again. `headroom_percent`, `store_lost` and `fallback` (the target
+    of the next rung) are what the operator tells the gate.
     """
 
     name: Name
@@ -129,7 +130,9 @@ class Target(_Table):
     one_way_ms: NotNegative = 20
     jitter_ms: NotNegative = 10
     charge: Literal["prompt", "prompt_then_output", "prompt_and_largest_output"] = "prompt_then_output"
+    honours_keys: bool = False
     headroom_percent: Percent = 80
+    fallback: str | None = None
     store_lost: Literal["local-share", "closed", "open"] = "local-share"
 
     def scope_of(self, key: int) -> int:
@@ -263,6 +266,13 @@ class Scenario(_Table):
     def target(self, name: str) -> Target:
         """The target of that name."""
         return next(target for target in self.targets if target.name == name)
+
+    def ladder(self, name: str) -> tuple[str, ...]:
+        """The target of that name, then its fallback, and so on; none twice."""
+        found = [name]
+        while (below := self.target(found[-1]).fallback) is not None and below not in found:
+            found.append(below)
+        return tuple(found)
 
     @model_validator(mode="after")
     def _measures_something(self) -> "Scenario":

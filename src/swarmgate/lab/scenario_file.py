@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
-from swarmgate.lab.faults import RULES, Fault, gate_names
+from swarmgate.lab.faults import RULES, Fault, places_of
 from swarmgate.lab.latency import laws
 from swarmgate.lab.scenario import MOST_GATES, Scenario
 from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
@@ -107,13 +107,10 @@ def _references(raw: dict[str, Any]) -> Iterator[tuple[Loc, dict[str, Any], str,
     """Each table with a key that must name something, and the names that there are."""
     targets, loads = _names(raw, "targets"), _names(raw, "loads")
     gates = raw.get("gates", 1)
-    places = {
-        "target": targets,
-        "gate": gate_names(gates if isinstance(gates, int) and gates <= MOST_GATES else MOST_GATES),
-        "store": ("store",),
-    }
+    places = places_of(targets, gates if isinstance(gates, int) and gates <= MOST_GATES else MOST_GATES)
     for loc, table in _tables(raw, "targets"):
         yield loc, table, "latency", laws()
+        yield loc, table, "fallback", targets
     for loc, table in _tables(raw, "loads"):
         yield loc, table, "target", targets
     for loc, table in _tables(raw, "checks"):

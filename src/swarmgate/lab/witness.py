@@ -152,6 +152,15 @@ class Witness:
         possible = at_least("until_ms", until_ms - from_ms, 1) * at_least("limit", limit, 1)
         return self.passed(from_ms, until_ms, unit) * at_least("window_ms", window_ms, 1) / possible
 
+    def most_in_progress(self) -> int:
+        """The most requests that were in progress at once; at one instant, what ends counts before what begins."""
+        changes = [(row.t_ms, 1) for row in self._rows if row.ok] + [(row.t_ms, -1) for row in self._departures]
+        most = busy = 0
+        for _, change in sorted(changes):
+            busy += change
+            most = max(most, busy)
+        return most
+
     def in_progress_ms(self, from_ms: int, until_ms: int) -> int:
         """The sum over all requests of the ms that they were in progress within from_ms <= t < until_ms."""
 

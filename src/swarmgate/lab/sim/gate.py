@@ -107,6 +107,7 @@ class SimGate:
         "name",
         "pump",
         "rungs",
+        "store",
         "teacher",
         "wire",
     )
@@ -119,6 +120,7 @@ class SimGate:
         self._resumes_ms = 0
         self.memory: MemoryStore | None = None
         self.guard: Guard | None = None
+        self.store: MemoryStore | Guard
         self.start(warm=True)
 
     def start(self, *, warm: bool = False) -> None:
@@ -128,9 +130,8 @@ class SimGate:
         clock = GateTime(self._setting.time, self.later)
         room = Room()
         self.pump = Pump(clock, VirtualTimer(clock, self._ring), room, self._bug)
-        store = (
-            self._memory(clock, warm=warm) if self._setting.shared is None else self._guard(self._setting.shared, clock)
-        )
+        shared = self._setting.shared
+        store = self.store = self._memory(clock, warm=warm) if shared is None else self._guard(shared, clock)
         for policy in self._setting.policies:
             for name, limits in policy.limits():
                 store.define(name, limits)
@@ -143,7 +144,7 @@ class SimGate:
             for name in [policy.settings.name]
         }
         self.wire.bind(self.pump.fire, self.later)
-        self.teacher = Teacher(self._setting.watcher, store, clock)
+        self.teacher = Teacher(self._setting.watcher, self.pump, clock)
         self.pump.attach(store, self.wire, self._setting.watcher, self.teacher)
         self.later(clock.now_ms() + SWEEP_MS, self._sweep)
 
@@ -154,7 +155,7 @@ class SimGate:
         return self.memory
 
     def _guard(self, shared: SimStore, clock: GateTime) -> Guard:
-        link = StoreLink(shared, self._setting.time, self._setting.weather)
+        link = StoreLink(shared, self._setting.time, self.name)
         guard = Guard(link, clock, self._setting.gates)
         guard.fire = self.pump.fire
         guard.modes = {
@@ -193,8 +194,13 @@ class SimGate:
         self._setting.weather.meet("gate_crash")
         self.alive = False
         self._epoch += 1
-        self.wire.idle = dict.fromkeys(self.wire.idle, 0)
+        self.wire.cut()
         return list(self.pump.open)
+
+    def steady(self) -> bool:
+        """Whether it runs, and its store decides."""
+        runs = self.alive and self._setting.time.now_ms() >= self._resumes_ms
+        return runs and (self.guard is None or not self.guard.lost)
 
     def stop_until(self, resumes_ms: int) -> None:
         """SIGSTOP until `resumes_ms`."""

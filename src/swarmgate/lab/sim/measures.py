@@ -5,16 +5,27 @@ Everything about targets is read from their witnesses, everything about callers 
 are used only for what it believed (learned limits, reservations left).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from swarmgate.core.learning import Quantity
 from swarmgate.core.limits import BudgetKind
 from swarmgate.lab import scenario as told
+from swarmgate.lab.faults import FaultKind
 from swarmgate.lab.sim.swarm import Job
 from swarmgate.lab.sim.world import World
 from swarmgate.lab.witness import Unit
 
-ADD_A_BURST = frozenset({"store_lag", "store_frozen", "store_down", "store_flush", "clock_step", "gate_pause"})
+ADD_A_BURST: tuple[FaultKind, ...] = (
+    "store_lag",
+    "store_frozen",
+    "store_down",
+    "store_flush",
+    "store_cut",
+    "store_evict",
+    "clock_step",
+    "gate_pause",
+)
 Twin = Callable[[told.Scenario], World]
 
 
@@ -71,17 +82,26 @@ def beyond_faults(world: World, target: told.Target) -> int:
     By how many units a window exceeded a published limit, beyond what its faults may add.
 
     Each loss of the store, flush, restart or step of its clock may add one burst, once; the compiler left room for one
-    (design 2: P1).
+    (design 2: P1). Gates that are cut off alone add their shares (reliability ST-02), and holds that were evicted are
+    known to nobody.
     """
-    events = sum(fault.kind in ADD_A_BURST for fault in world.weather.plan)
+    events: Counter[FaultKind] = Counter(fault.kind for fault in world.weather.plan)
+    bursts = max(0, sum(events[kind] for kind in ADD_A_BURST) - 1)
     worst = 0
-    for index, limit in rate_limits(target):
+    for index, limit in enumerate(target.limits):
         if limit.hidden:
             continue
-        burst = world.policies[target.name].compiled(index).limits.burst
+        compiled = world.policies[target.name].compiled(index).limits
+        if compiled.kind is BudgetKind.LEASES:
+            bursts += events["store_evict"]
+        share = limit.limit // len(world.gates) if events["store_cut"] and len(world.gates) > 1 else 0
         for witness in world.targets[target.name].witnesses:
-            held = witness.most_in_window(limit.window_ms, limit.unit)
-            worst = max(worst, held - limit.limit - max(0, events - 1) * burst)
+            held = (
+                witness.most_in_progress()
+                if isinstance(limit, told.ConcurrencyLimit)
+                else witness.most_in_window(limit.window_ms, limit.unit)
+            )
+            worst = max(worst, held - limit.limit - share - bursts * compiled.burst)
     return worst
 
 

@@ -5,6 +5,7 @@ The gate is told the published limit, or the assumed one where the true limit is
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from swarmgate.core.compiler import Compiled, Published, Unit
@@ -36,11 +37,12 @@ class ScopeBudget(NamedTuple):
 class TargetPolicy:
     """Everything a gate needs to know of one target."""
 
-    __slots__ = ("_largest", "budgets", "hidden", "settings")
+    __slots__ = ("_largest", "_revised", "budgets", "hidden", "settings")
 
     def __init__(self, settings: told.Target, largest: tuple[int, int, int]) -> None:
         self.settings = settings
         self._largest = largest
+        self._revised: dict[str, Limits] = {}
         self.hidden = any(limit.hidden for limit in settings.limits)
         self.budgets = [
             ScopeBudget(scope, index, budget(f"{settings.name}:{scope + 1}:{index}", self._published(index, limit)))
@@ -65,7 +67,28 @@ class TargetPolicy:
         if self.hidden:
             lesson = self.lesson()
             return ((lesson.rate_budget, lesson.rate_limits()), (lesson.cap_budget, lesson.cap_limits()))
-        return [pair for one in self.budgets for pair in one.budget.limits()]
+        found = [pair for one in self.budgets for pair in one.budget.limits()]
+        return [(name, self._revised.get(name, limits)) for name, limits in found]
+
+    def revise(self, percent: int) -> Iterable[tuple[str, Limits]]:
+        """
+        The operator sets every published limit to so much of the compiled one; yields what is in force from now on.
+
+        The largest call still fits, and kept parts shrink with the whole.
+        """
+        for one in () if self.hidden else self.budgets:
+            compiled = one.budget.compiled.limits
+            largest = max(self._largest) if one.budget.unit is Unit.TOKENS else 1
+            _, annotations, idle = compiled.floors
+            limits = replace(
+                compiled,
+                burst=max(largest, compiled.burst * percent // 100),
+                quota=max(min(1, compiled.quota), compiled.quota * percent // 100),
+                floors=(0, annotations * percent // 100, idle * percent // 100),
+                revision=self._revised.get(one.budget.name, compiled).revision + 1,
+            )
+            self._revised[one.budget.name] = limits
+            yield one.budget.name, limits
 
     def lesson(self) -> Lesson:
         """What is to be learned of a hidden limit; the operator's guess is the beginning, not the truth."""

@@ -5,23 +5,27 @@ An agent repeats a deferred call at its `not_before` with its ticket, until its 
 whose gate was killed sees a reset: reads are repeated at the next gate, the effect of a write that had left is unknown.
 """
 
-from collections.abc import Mapping
+from random import Random
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge, Outputs, charged
+from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.patience import content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State, Step
+from swarmgate.lab import scenario as told
 from swarmgate.lab.sim.gate import SimGate
 from swarmgate.lab.sim.target import Request
 from swarmgate.lab.sim.virtual_time import VirtualTime
+from swarmgate.lab.sim.weather import Weather
 from swarmgate.lab.workload import Agent, Wanted
 
 RANKS = {"P0": 0, "P1": 1, "P2": 2}
 SDK_READS_MS = 600_000  # the default of the official SDKs
 HOLD_EGRESS_MS = 20_000
 RECONNECT_MS = 1_000
+LEAVES_WITHIN = 15  # two to this many ms: as often in the first ones as in the last half minute
 
 
 class Job:
@@ -36,6 +40,7 @@ class Job:
         "first_call",
         "first_ms",
         "repeats",
+        "scope",
         "sent_ms",
         "wanted",
     )
@@ -49,6 +54,7 @@ class Job:
         self.first_call = ""  # the id of its first submission
         self.first_ms = -1  # when its first attempt left
         self.sent_ms = -1  # when its last attempt left
+        self.scope = ("", 0)  # the target and quota scope that its last attempt met
         self.deferrals = 0
         self.repeats = 0
 
@@ -58,11 +64,14 @@ class Swarm:
 
     __slots__ = (
         "_by_call",
-        "_charges",
         "_gates",
+        "_ladders",
         "_outputs",
+        "_rng",
         "_serial",
+        "_targets",
         "_time",
+        "_weather",
         "agents",
         "closing",
         "double_ends",
@@ -71,11 +80,14 @@ class Swarm:
     )
 
     def __init__(
-        self, time: VirtualTime, gates: list[SimGate], agents: list[Agent], charges: Mapping[str, str]
+        self, time: VirtualTime, weather: Weather, gates: list[SimGate], agents: list[Agent], scenario: told.Scenario
     ) -> None:
         self._time = time
+        self._weather = weather
+        self._rng = Random(len(agents))
         self._gates = gates
-        self._charges = charges
+        self._targets = {target.name: target for target in scenario.targets}
+        self._ladders = {target.name: scenario.ladder(target.name) for target in scenario.targets}
         self._by_call: dict[str, Job] = {}
         self._outputs = Outputs()
         self._serial = 0
@@ -124,17 +136,22 @@ class Swarm:
         job.first_call = job.first_call or call.id
         call.client = number
         self._by_call[call.id] = job
+        if self._weather.strikes("client_leaves", "agents"):
+            gate.later(now_ms + self._rng.randrange(1 << self._rng.randint(1, LEAVES_WITHIN)), self._leave, gate, call)
         gate.pump.arrive(call)
+
+    def _leave(self, gate: SimGate, call: Call) -> None:
+        gate.pump.fire(call, CLIENT_LEFT)
 
     def _call(self, gate: SimGate, job: Job, identity: str, now_ms: int) -> Call:
         wanted = job.wanted
-        call = Call(
-            identity, (gate.rungs[wanted.target],), gate.pump.room, rank=RANKS[wanted.priority], arrived_ms=now_ms
-        )
+        rungs = tuple(gate.rungs[name] for name in self._ladders[wanted.target])
+        call = Call(identity, rungs, gate.pump.room, rank=RANKS[wanted.priority], arrived_ms=now_ms)
         call.step = Step(
             agent=wanted.agent, task=wanted.task_type, operation=str(wanted.op), task_type=wanted.task_type
         )
         call.effect = Effect.WRITE if wanted.effect == "write" else Effect.READ
+        call.keyed = call.effect is Effect.WRITE and self._targets[wanted.target].honours_keys
         call.deadline_ms = wanted.deadline_ms
         left_ms = wanted.deadline_ms - now_ms
         if wanted.prompt_tokens:
@@ -142,7 +159,7 @@ class Swarm:
         else:
             call.wait_until_ms = now_ms + wait_ms(HOLD_EGRESS_MS, left_ms, None)
         call.prompt, call.reserve = charged(
-            Charge(self._charges[wanted.target]),
+            Charge(self._targets[wanted.target].charge),
             wanted.prompt_tokens,
             wanted.output_cap_tokens,
             self._outputs.of(wanted.target, wanted.task_type),
@@ -155,7 +172,9 @@ class Swarm:
         wanted = self.job(call).wanted
         assert call.route is not None
         key = int(call.route.key.removeprefix("key-")) - 1
-        return Request(call.id, call.attempt, key, wanted.prompt_tokens, wanted.output_tokens, wanted.output_cap_tokens)
+        write = wanted.call_id if wanted.effect == "write" else ""
+        tokens = wanted.prompt_tokens, wanted.output_tokens, wanted.output_cap_tokens
+        return Request(call.id, call.attempt, key, *tokens, write)
 
     def job(self, call: Call) -> Job:
         """Whose call it is."""

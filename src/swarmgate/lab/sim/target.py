@@ -5,19 +5,23 @@ Limiters and witness share no code with the core: they are the oracle. Each quot
 witness, since that is what a provider counts by.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
+from swarmgate.core.hints import LONGEST_HINT_MS
 from swarmgate.lab import scenario as told
 from swarmgate.lab.latency import Path, law
 from swarmgate.lab.limiters import ConcurrencyCap, Limiter
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.witness import Arrival, Departure, Witness
 
+ABSURD_WAITS = (None, -1, 0, 1, LONGEST_HINT_MS)
+
 
 class Request(NamedTuple):
-    """What arrives at a target."""
+    """What arrives at a target; `write` names the write that it is, "" = it is none."""
 
     call_id: str
     attempt: int
@@ -25,6 +29,7 @@ class Request(NamedTuple):
     prompt: int
     output: int
     output_cap: int
+    write: str = ""
 
 
 class Reply(NamedTuple):
@@ -39,7 +44,20 @@ class Reply(NamedTuple):
 class SimTarget:
     """One external resource of a scenario."""
 
-    __slots__ = ("_busy", "_law", "_rng", "_scopes", "_time", "path", "settings", "slower_ms", "unwell", "witnesses")
+    __slots__ = (
+        "_busy",
+        "_law",
+        "_rng",
+        "_scopes",
+        "_time",
+        "effects",
+        "lies",
+        "path",
+        "settings",
+        "slower_ms",
+        "unwell",
+        "witnesses",
+    )
 
     def __init__(self, settings: told.Target, time: VirtualTime, rng: Random) -> None:
         self.settings = settings
@@ -47,6 +65,8 @@ class SimTarget:
         self.witnesses = [Witness() for _ in range(settings.scopes)]
         self.slower_ms: Callable[[], int] = lambda: 0
         self.unwell: Callable[[], bool] = lambda: False
+        self.lies: Callable[[], bool] = lambda: False
+        self.effects: Counter[str] = Counter()  # how often each write was done
         self._busy: set[tuple[str, int]] = set()
         self._law = law(settings.latency)
         self._scopes = [[limit.limiter() for limit in settings.limits] for _ in range(settings.scopes)]
@@ -68,6 +88,8 @@ class SimTarget:
         return reply
 
     def _judge(self, scope: int, cost: int, request: Request, now_ms: int) -> Reply:
+        if self.lies():
+            return Reply(429, 1, 1, self._rng.choice(ABSURD_WAITS))
         passed: list[Limiter] = []
         for limit, limiter in zip(self.settings.limits, self._scopes[scope], strict=True):
             counted = cost if getattr(limit, "unit", "requests") == "tokens" else 1
@@ -78,6 +100,8 @@ class SimTarget:
                         before.depart(now_ms)
                 return Reply(429, 1, 1, verdict.wait_ms)
             passed.append(limiter)
+        if request.write and not (self.settings.honours_keys and request.write in self.effects):
+            self.effects[request.write] += 1
         if self.unwell():
             self._busy.add((request.call_id, request.attempt))
             self._time.at(now_ms + 1, self._depart, scope, request, 0)

@@ -22,6 +22,13 @@ class Verdict(NamedTuple):
     holds: bool
 
 
+_BROKEN = {
+    "P3": "takes changed more or less than they should",
+    "P5": "better tickets were delayed",
+    "P6": "repeats at the promised instant would have been denied",
+}
+
+
 def violations(world: World) -> list[str]:
     """Every promise that this run broke, as sentences."""
     found = []
@@ -33,13 +40,14 @@ def violations(world: World) -> list[str]:
         found.append(f"P4: {world.swarm.open_jobs} calls never came to an end")
     if world.swarm.double_ends:
         found.append(f"P4: {world.swarm.double_ends} ends of calls that had ended")
-    if world.shared is None and not world.weather.met and world.umpire.over_bound:
+    if world.umpire.over_bound:
         found.append(f"P1: {world.umpire.over_bound} budgets admitted more than burst + rate * T")
-    if world.umpire.inversions:
-        found.append(f"P5: {world.umpire.inversions} better tickets were delayed")
+    found += [f"{promise}: {times} {_BROKEN[promise]}" for promise, times in sorted(world.umpire.broken.items())]
+    if world.idled:
+        found.append(f"P5: {world.idled} times a call slept that could run")
     twice = world.writes_twice()
     if twice:
-        found.append(f"P7: {twice} writes arrived more than once")
+        found.append(f"P7: {twice} writes were done more than once")
     found += world.left_behind()
     return found
 

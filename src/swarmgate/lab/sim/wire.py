@@ -1,7 +1,8 @@
 """
 The simulated network of one gate (ports.Transport): pools, delays, loss, resets, stalls.
 
-Connections are only counted. Every send is a `Flight`; an event of a flight that was aborted, or whose gate crashed, is
+Connections are only counted; `_held` says to which target the one leads that a call has and has not used yet, and
+whether it was kept from an earlier call. Every send is a `Flight`; an event of a flight that was aborted, or whose gate crashed, is
 dropped. A request is delivered when it arrives; until its acknowledgement came back it counts as undelivered.
 """
 
@@ -18,6 +19,7 @@ from swarmgate.ports import Fire
 
 CONNECT_MS = 5_000
 PROGRESS_MS = 5_000
+LIES = (-1, 0, 1, 3_600_000, 2**53)  # a quota, or ms until its reset
 
 
 class Flight:
@@ -36,6 +38,8 @@ class SimWire:
     """The network as one gate sees it. `wanted` tells what a call is to the targets."""
 
     __slots__ = (
+        "_flights",
+        "_held",
         "_later",
         "_process",
         "_rng",
@@ -66,6 +70,8 @@ class SimWire:
         self.wanted = wanted
         self.fire: Fire
         self.idle = dict.fromkeys(targets, 0)
+        self._held: dict[Call, tuple[str, bool]] = {}
+        self._flights: dict[Flight, None] = {}
         self._process = 0
         self.dials = self.reused = self.sends = 0
 
@@ -75,63 +81,88 @@ class SimWire:
         self._later = later
         self._process += 1
 
+    def cut(self) -> None:
+        """The process died: its kernel closes every connection."""
+        for flight in self._flights:
+            flight.target.cancel(flight.request)
+        self._flights.clear()
+        self._held.clear()
+        self.idle = dict.fromkeys(self.idle, 0)
+
     def connect(self, call: Call) -> None:
         """From the pool at once, or dialled in one round trip."""
         name = call.rungs[call.rung].target
         if self.idle[name]:
             self.idle[name] -= 1
             self.reused += 1
-            self._connected(call, call.attempt)
+            self._held[call] = (name, True)
+            self.fire(call, READY)
             return
         self.dials += 1
         path = self.targets[name].path
-        ready_ms = self._weather.moves_at_ms(name) + path.sample(self._rng) + path.sample(self._rng)
+        ready_ms = self._weather.moves_at_ms(name) + self._trip_ms(name) + path.sample(self._rng)
         if ready_ms > self._time.now_ms() + CONNECT_MS or self._weather.strikes("loss", name):
             self._later(self._time.now_ms() + CONNECT_MS, self._unconnected, call, call.attempt)
         else:
-            self._later(ready_ms, self._connected, call, call.attempt)
+            self._later(ready_ms, self._connected, call, call.attempt, name)
 
-    def _connected(self, call: Call, attempt: int) -> None:
+    def _connected(self, call: Call, attempt: int, name: str) -> None:
         if call.end is not None or call.attempt != attempt:
-            self.idle[call.rungs[call.rung].target] += 1
+            self.idle[name] += 1
         else:
+            self._held[call] = (name, False)
             self.fire(call, READY)
+
+    def _trip_ms(self, name: str) -> int:
+        """How long a message takes; in disorder it may be overtaken by later ones."""
+        more_ms = self._weather.more_ms("reorder", name)
+        return self.targets[name].path.sample(self._rng) + (self._rng.randint(0, more_ms) if more_ms else 0)
 
     def _unconnected(self, call: Call, attempt: int) -> None:
         if call.end is None and call.attempt == attempt:
             self.fire(call, Lost(LostKind.CONNECT, sent=False))
 
     def park(self, call: Call) -> None:
-        """The connection stays open for the next."""
-        self.idle[call.rungs[call.rung].target] += 1
+        """The connection stays open for the next, where it leads: the call may be at another rung by now."""
+        held = self._held.pop(call, None)
+        if held is not None:
+            self.idle[held[0]] += 1
 
     def send(self, call: Call) -> None:
         """Put the request on its way."""
-        self.sends += 1
-        name = call.rungs[call.rung].target
+        name, kept = self._held.pop(call)
         target = self.targets[name]
+        if kept and self._weather.strikes("stale", name):
+            self.fire(call, Lost(LostKind.STALE, sent=False))
+            return
+        self.sends += 1
         flight = Flight(target, self.wanted(call), self._process)
         call.wire = flight
+        self._flights[flight] = None
         if self._weather.strikes("loss", name):
             return  # the alarm of the call will find out
         if self._weather.strikes("reset", name):
-            self._later(self._time.now_ms() + target.path.sample(self._rng), self._reset, call, flight)
+            self._later(self._time.now_ms() + self._trip_ms(name), self._reset, call, flight)
             return
-        arrives_ms = self._weather.moves_at_ms(name) + target.path.sample(self._rng)
+        arrives_ms = self._weather.moves_at_ms(name) + self._trip_ms(name)
         self._time.at(arrives_ms, self._arrive, call, flight)
 
     def _reset(self, call: Call, flight: Flight) -> None:
         if not flight.dead:
-            flight.dead = True
+            self._end(flight)
             self.fire(call, Lost(LostKind.RESET, sent=True))
+
+    def _end(self, flight: Flight) -> None:
+        flight.dead = True
+        self._flights.pop(flight, None)
 
     def _arrive(self, call: Call, flight: Flight) -> None:
         """Also what a dead gate had sent arrives."""
         target = flight.target
         reply = target.arrive(flight.request)
-        back_ms = target.path.sample(self._rng)
-        if flight.process != self._process:
-            target.cancel(flight.request)  # its answer meets a closed connection
+        back_ms = self._trip_ms(target.settings.name)
+        if flight.dead or flight.process != self._process:
+            target.cancel(flight.request)  # the end of its connection comes right behind it
             return
         self._later(self._time.now_ms() + back_ms, self._delivered, call, flight)
         if self._weather.strikes("loss", target.settings.name):
@@ -164,7 +195,17 @@ class SimWire:
     def _ended(self, call: Call, flight: Flight, output: int) -> None:
         if not flight.dead:
             self._close(flight)
+            self._lie(call, flight.target.settings.name)
             self.fire(call, Ended(classify(Signal(status=200)), output))
+
+    def _lie(self, call: Call, name: str) -> None:
+        """A lying target's word on what remains of its quota."""
+        if call.route is not None and self._weather.strikes("lie", name):
+            remaining, reset_ms = self._rng.choice(LIES), self._rng.choice(LIES)
+            now_ms = self._time.now_ms()
+            call.rungs[call.rung].ring.report(
+                call.route.key, remaining, max(0, now_ms + reset_ms), call.sent_ms, now_ms
+            )
 
     def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
         if not flight.dead:
@@ -175,12 +216,12 @@ class SimWire:
             self.fire(call, Ended(classify(signal), 0))
 
     def _close(self, flight: Flight) -> None:
-        flight.dead = True
+        self._end(flight)
         self.idle[flight.target.settings.name] += 1
 
     def abort(self, call: Call) -> None:
-        """Forget the flight; what is on its way still arrives."""
-        if isinstance(call.wire, Flight):
-            if not call.wire.dead:
-                call.wire.target.cancel(call.wire.request)
-            call.wire.dead = True
+        """Drop the connection; what is on its way still arrives, unless it is overtaken by the end of its connection."""
+        self._held.pop(call, None)
+        if isinstance(call.wire, Flight) and not call.wire.dead:
+            call.wire.target.cancel(call.wire.request)
+            self._end(call.wire)

@@ -1,0 +1,42 @@
+"""
+Whether work waits that could run: the leaders of a process's lines, and the budgets as they are now (design 2: P5).
+
+Looked at from outside, with the kernel's own tests but without taking anything.
+"""
+
+from swarmgate.core.book import Book, BudgetCell, Take
+from swarmgate.core.line import holds_back
+from swarmgate.core.passage import touch
+from swarmgate.core.record import Call
+from swarmgate.core.waiting import Room
+
+
+def leaders(room: Room) -> list[Call]:
+    """Of each line that calls of this process stand in, the first that sleeps, unless it waits for a key."""
+    first: dict[str, Call] = {}
+    for call in room.sleeping:
+        for line in () if call in room.keyless else call.standing:
+            best = first.get(line)
+            if best is None or (call.score, call.id) < (best.score, best.id):
+                first[line] = call
+    return list(dict.fromkeys(first.values()))
+
+
+def could_run(book: Book, call: Call) -> bool:
+    """Whether one of the ways that the call was offered last would admit it now."""
+    now_ms = book.now_ms
+    request = Take(call.ticket, "", call.rank, call.score, (), 0)
+    return any(
+        all(
+            name in book.cells and _fits(book.cells[name], request, (cost, reserve), now_ms)
+            for name, cost, reserve in route.demands(call.prompt, call.reserve)
+        )
+        for route in call.offered
+    )
+
+
+def _fits(cell: BudgetCell, request: Take, need: tuple[int, int], now_ms: int) -> bool:
+    touch(cell, now_ms)
+    if cell.level + (cell.pending + sum(need)) * cell.scale > cell.caps[request.rank]:
+        return False
+    return holds_back(cell, request, need, now_ms) is None
