@@ -145,7 +145,8 @@ class Room:
     def raised(self, budget: str) -> None:
         """The limits of this budget changed: the first of its line asks again, whatever it was told before."""
         line = self.line_of.get(budget, budget)
-        self._remember(line)
+        self.turn += 1
+        self._freed.append((self.turn, (budget,)))
         for _, _, call in islice(self._lines.get(line, ()), 1):
             self._call_up(call)
 

@@ -55,7 +55,9 @@ def small(name: str, seed: int = 0) -> told.Scenario:
             update={
                 "agents": max(1, int(load.agents * share)),
                 "per_minute": min(
-                    load.per_minute / share, max(load.per_minute, MOST_PER_MINUTE), MOST_CALLS / load.agents
+                    load.per_minute / share,
+                    max(load.per_minute, MOST_PER_MINUTE),
+                    MOST_CALLS / max(1, int(load.agents * share)),
                 ),
             }
         )

@@ -45,6 +45,8 @@ def violations(world: World) -> list[str]:
     found += [f"{promise}: {times} {_BROKEN[promise]}" for promise, times in sorted(world.umpire.broken.items())]
     if world.idled:
         found.append(f"P5: {world.idled} times a call slept that could run")
+    if world.orphaned:
+        found.append(f"P9: {world.orphaned} reservations outlived their calls")
     twice = world.writes_twice()
     if twice:
         found.append(f"P7: {twice} writes were done more than once")

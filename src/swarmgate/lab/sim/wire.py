@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from swarmgate.core.events import CONTENT, DELIVERED, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.keys import KeyRing
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.lab.sim.target import Reply, Request, SimTarget
@@ -200,12 +201,11 @@ class SimWire:
 
     def _lie(self, call: Call, name: str) -> None:
         """A lying target's word on what remains of its quota."""
-        if call.route is not None and self._weather.strikes("lie", name):
+        ring = call.rungs[call.rung].ring
+        if call.route is not None and isinstance(ring, KeyRing) and self._weather.strikes("lie", name):
             remaining, reset_ms = self._rng.choice(LIES), self._rng.choice(LIES)
             now_ms = self._time.now_ms()
-            call.rungs[call.rung].ring.report(
-                call.route.key, remaining, max(0, now_ms + reset_ms), call.sent_ms, now_ms
-            )
+            ring.report(call.route.key, remaining, max(0, now_ms + reset_ms), call.sent_ms, now_ms)
 
     def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
         if not flight.dead:

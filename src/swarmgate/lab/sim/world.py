@@ -12,7 +12,7 @@ from time import perf_counter
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Revised
-from swarmgate.core.book import Book, Lease
+from swarmgate.core.book import Book
 from swarmgate.core.commands import Answer, Note
 from swarmgate.core.limits import Limits
 from swarmgate.core.passage import touch
@@ -34,9 +34,9 @@ from swarmgate.lab.workload import agents
 
 DRAIN_MS = 400_000  # longer than any caller's deadline and the lease after it
 LEASES_END_MS = 200_000
-SETTLED_MS = 1_000  # a settlement's way to the store, and a look of the sweep
 PROBE_MS = 1_000
 LOOKS_AT_SHARED = 7  # what another process frees is found within 5 s (core/denial.py), and then the store must answer
+LOOKS_AT_ORPHANS = 15  # longer than a drawn fault delays a settlement
 LOSE_WORDS = frozenset({"gate_crash", "store_down", "store_failover"})  # a settlement is lost: its lease must lapse
 
 
@@ -84,7 +84,9 @@ class World:
         self._empty_until_ms: dict[tuple[str, int], int] = {}
         self._last_sent_ms = 0
         self._waited = False
-        self._open_early: list[str] = []
+        self.words_are_lost = any(fault.kind in LOSE_WORDS for fault in faults)
+        self._orphaned: dict[tuple[str, str], int] = {}
+        self.orphaned = 0
         self._idle: dict[Call, tuple[int, int]] = {}  # by call: how often it had asked, and looks since
         self.idled = 0
         self.swarm = Swarm(self.time, self.weather, self.gates, swarm, scenario)
@@ -180,9 +182,6 @@ class World:
         self.swarm.closing = True
         end_ms = max([duration_ms, *(fault.ends_ms for fault in self.weather.plan)])
         self.time.run(end_ms + DRAIN_MS, idle=lambda: not self.swarm.open_jobs)
-        if not self.weather.met.keys() & LOSE_WORDS:
-            self.time.run(max(end_ms, self.time.now_ms()) + SETTLED_MS)
-            self._open_early = self._reserved(lambda held: not held.firm)
         self.time.run(self.time.now_ms() + LEASES_END_MS)  # those of dead processes, and the holds after them
 
     def writes_twice(self) -> int:
@@ -199,19 +198,13 @@ class World:
             for gate in self.gates
             if gate.pump.open or len(gate.pump.room)
         ]
-        return [*found, *self._open_early, *self._reserved(lambda _held: True)]
-
-    def _reserved(self, counts: Callable[[Lease], bool]) -> list[str]:
-        """The budgets in which something stays reserved under a lease that counts."""
-        found = []
         for book, now_ms in self._books():
             kernel.advance(book, now_ms)
             for name, cell in book.cells.items():
                 while cell.due_ms <= book.now_ms:  # a touch ends a hundred leases at most
                     touch(cell, book.now_ms)
-                units = sum(held.amount for held in cell.leases.values() if counts(held))
-                if units:
-                    found.append(f"P9: {units} units stay reserved in {name}")
+                if cell.pending:
+                    found.append(f"P9: {cell.pending} units stay reserved in {name}")
         return found
 
     def _books(self) -> list[tuple[Book, int]]:
@@ -219,6 +212,19 @@ class World:
         if self.shared is not None:
             return [(self.shared.book, self.shared.now_ms())]
         return [(gate.memory.book, self.time.now_ms()) for gate in self.gates if gate.memory is not None]
+
+    def _orphans(self) -> dict[tuple[str, str], int]:
+        """Reservations whose calls have ended, and at how many looks so far; none where their word may be lost."""
+        if self.words_are_lost:
+            return {}
+        open_leases = {call.lease for gate in self.gates for call in gate.pump.open}
+        return {
+            (name, key): self._orphaned.get((name, key), 0) + 1
+            for book, _ in self._books()
+            for name, cell in book.cells.items()
+            for key, held in cell.leases.items()
+            if not held.firm and key not in open_leases
+        }
 
     def _probe(self) -> None:
         """Who leads a line, could run, and sleeps on although it could run at the last looks too, idles."""
@@ -233,6 +239,10 @@ class World:
         patience = 2 if self.shared is None else LOOKS_AT_SHARED
         self.idled += sum(looks == patience for _, looks in idle.values())
         self._idle = idle
+        orphans = self._orphans()
+        patience = 2 if self.shared is None else LOOKS_AT_ORPHANS
+        self.orphaned += sum(looks == patience for looks in orphans.values())
+        self._orphaned = orphans
         self.time.at(self.time.now_ms() + PROBE_MS, self._probe)
 
 
