@@ -37,7 +37,9 @@ LEASES_END_MS = 200_000
 PROBE_MS = 1_000
 LOOKS_AT_SHARED = 7  # what another process frees is found within 5 s (core/denial.py), and then the store must answer
 LOOKS_AT_ORPHANS = 15  # longer than a drawn fault delays a settlement
-LOSE_WORDS = frozenset({"gate_crash", "store_down", "store_failover"})  # a settlement is lost: its lease must lapse
+LOSE_WORDS = frozenset(
+    {"gate_crash", "store_down", "store_failover", "store_lag"}
+)  # a settlement is lost, or very late
 
 
 class World:
