@@ -102,6 +102,11 @@ class PlainRelay:
         end.call = Exchange(self, end, head)
         end.want_body()
 
+    def on_whole(self, end, head, body):
+        self.on_request(end, head)
+        self.on_body(end, body)
+        self.on_body_end(end)
+
     def on_body(self, end, data):
         end.call.body += data
 

@@ -242,7 +242,7 @@ def test_a_call_answered_at_its_head_hears_nothing_more(reads):
     assert line.heard.body == b""
     assert line.written.endswith(b"\r\n\r\nok")
     line.pass_ms(GOODBYE_MS)
-    assert line.transport.aborted is (reads != [GET])
+    assert line.transport.aborted is (reads not in ([GET], [POST]))  # nothing of these is still to come
 
 
 @pytest.mark.parametrize("last", [True, False])

@@ -70,6 +70,13 @@ class Recorder:
         self.events.append(("request", head.method, head.target))
         self.at_once(end)
 
+    def on_whole(self, end, head, body):
+        self.on_request(end, head)
+        if end.head is head:
+            self.on_body(end, body)
+        if end.head is head:
+            self.on_body_end(end)
+
     def on_body(self, end, data):
         assert data
         self.body += data

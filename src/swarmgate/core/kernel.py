@@ -117,14 +117,20 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
     return _new(Granted, (now_ms, chosen, expires_ms))
 
 
-def settle(book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last: bool) -> tuple[int, int]:
+def settle(  # noqa: C901, PLR0912  the common cases stand here without their calls: every answer settles eight budgets
+    book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last: bool
+) -> tuple[int, int]:
     """
     Move what was used from pending to the level; `last` ends the reservation, otherwise the rest stays reserved.
 
     Use beyond the reservation is debt. After the lease expired (its reservation was charged) only the excess is added.
     Returns (now, units of debt). Budgets no longer known are skipped: a lost store forgot the reservation too.
     """
-    now_ms = advance(book, raw_ms)
+    now_ms = raw_ms + book.offset_ms
+    if now_ms > book.now_ms:
+        book.now_ms = now_ms
+    else:
+        now_ms = advance(book, raw_ms)
     debt = 0
     for name, reserved, told in usage:
         cell = book.cells.get(name)
@@ -136,15 +142,18 @@ def settle(book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last
                 touch(cell, now_ms)
             else:  # nothing moves in it
                 cell.at_ms = now_ms
+        held = cell.leases.get(lease)
         if limits.kind is BudgetKind.LEASES:
             if limits.hold_ms:
                 end_hold(cell, lease, now_ms)
-            elif lease in cell.leases and not cell.leases[lease].firm:
-                cell.pending -= cell.leases.pop(lease).amount
+            elif held is not None and not held.firm:
+                cell.pending -= held.amount
+                del cell.leases[lease]
             continue
-        used = min(max(0, told), EXACT - 1)
-        held = cell.leases.get(lease)
-        over = max(0, used - (held.amount if held else reserved))
+        used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
+        over = used - (held.amount if held else reserved)
+        if over < 0:
+            over = 0
         debt = min(EXACT - 1, debt + over)
         charge(cell, used if held else over, now_ms)
         if held is not None:

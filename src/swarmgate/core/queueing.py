@@ -99,7 +99,9 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     call.crowded = False
     call.route = route
     call.attempt += 1
-    tried(call, now_ms)
+    call.rung_tries += 1
+    if call.rung_tries == 1:
+        call.rungs[call.rung].retries.first_send(now_ms)
     call.reserved_left = call.reserve
     call.delivered = False
     call.sent_ms = now_ms

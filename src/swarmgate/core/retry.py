@@ -29,15 +29,12 @@ class RetryBudget:
     Finagle's and tower's rule: a target that fails for everybody gets at most 1.1 times its normal load (OV-01).
     """
 
-    __slots__ = ("_first_sends", "_retries")
+    __slots__ = ("_first_sends", "_retries", "first_send")
 
     def __init__(self) -> None:
         self._first_sends = RecentCount(BUDGET_SECONDS)
         self._retries = RecentCount(BUDGET_SECONDS)
-
-    def first_send(self, now_ms: int) -> None:
-        """Count a call's first send to this target."""
-        self._first_sends.add(now_ms)
+        self.first_send = self._first_sends.add  # counts a call's first send to this target, at an instant
 
     def left(self, now_ms: int) -> int:
         """How many retries may still be sent now."""

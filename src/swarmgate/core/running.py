@@ -101,7 +101,9 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
     outcome = event.outcome
-    observe(call, outcome, now_ms)
+    ring = call.rungs[call.rung].ring
+    if call.route is not None and ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
+        call.room.keys_changed(ring)
     settle = _settle(call, event.used)
     if outcome.kind is Kind.OK:
         note = _new(Note, (call.attempt, None, event.used, outcome, True, call.rung))

@@ -83,6 +83,15 @@ class Front:
         else:
             self._look_closer(end, head)
 
+    def on_whole(self, end: ClientEnd, head: RequestHead, body: bytes) -> None:
+        """The same, for a request that is complete already."""
+        self.on_request(end, head)
+        listener = end.call
+        if listener is not None:
+            listener.on_body(body)
+            if end.call is listener:
+                listener.complete()
+
     def on_body(self, end: ClientEnd, data: bytes) -> None:
         """A piece of the request's body."""
         if end.call is not None:

@@ -9,7 +9,7 @@ open means it left (design 3), also when it only half-closed.
 import asyncio
 
 from swarmgate.http1.answer import SILENT, Answering
-from swarmgate.http1.framing import BadBody, request_body
+from swarmgate.http1.framing import READ, BadBody, request_body
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
@@ -85,6 +85,12 @@ class ClientEnd(Answering):
 
     def _begin(self, head: RequestHead, data: bytes) -> bytes:
         self.head = head
+        length = head.content_length
+        if length and length <= len(data):  # the common read: a whole request
+            self._body = READ
+            self.deadline_ms = NEVER
+            self._handler.on_whole(self, head, data[:length])
+            return data[length:]
         self._body = request_body(head)
         self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
         self._handler.on_request(self, head)

@@ -6,6 +6,7 @@ is not the peer's silence.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from swarmgate.http1.sweep import NEVER, Sweep
@@ -16,9 +17,10 @@ WRITE_BUFFER_BYTES = 64 * 1024  # above it the source is paused
 class Connection(asyncio.Protocol):
     """One connection, watched by the sweep from its first moment to its last; `deadline_ms` is on the sweep's clock."""
 
-    __slots__ = ("_paused", "_sweep", "_transport", "deadline_ms")
+    __slots__ = ("_paused", "_sweep", "_transport", "deadline_ms", "is_closing")
 
     _transport: asyncio.Transport
+    is_closing: Callable[[], bool]  # whether its end has been seen or begun: the transport's own
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
@@ -28,17 +30,13 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Connected, TLS included."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self.is_closing = self._transport.is_closing
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._sweep.watch(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """The connection is no more."""
         self._sweep.forget(self)
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether its end has been seen or begun."""
-        return self._transport.is_closing()
 
     @property
     def peer(self) -> str:

@@ -165,6 +165,9 @@ def no_body() -> BodyReader:
     return BodyReader(_NONE)
 
 
+READ = no_body()  # of a message that came whole in one read; nothing is ever fed to it
+
+
 def request_body(head: RequestHead) -> BodyReader:
     """The reader for a request's body: without a length and without chunks there is none (RFC 9112 6.3)."""
     if head.chunked:

@@ -1,8 +1,8 @@
 """
 What the connection to an agent calls: the seam between HTTP/1.1 and whoever decides.
 
-Here lives one Protocol and nothing else. All of it runs inside the loop, in the order request, body*, body end, and must
-not block; `gone` may come at any time and ends the call.
+Here lives one Protocol and nothing else. All of it runs inside the loop, in the order request, body*, body end, or all of
+them as `whole`, and must not block; `gone` may come at any time and ends the call.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +19,9 @@ class Handler(Protocol):
 
     def on_request(self, end: "ClientEnd", head: RequestHead) -> None:
         """A call begins; its body, if any, follows."""
+
+    def on_whole(self, end: "ClientEnd", head: RequestHead, body: bytes) -> None:
+        """A call begins, and its request is complete; `body` is not empty."""
 
     def on_body(self, end: "ClientEnd", data: bytes) -> None:
         """Payload of the request's body, never empty."""

@@ -28,6 +28,8 @@ HOP_BY_HOP = frozenset(
 )
 REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 _HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
+_CHUNKED = (b"transfer-encoding", b"chunked")
+_CLOSE = (b"connection", b"close")
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -62,7 +64,7 @@ def request_head(
     """A request head for a target: host first, then `headers`, then the framing; raises BadField."""
     fields = [(b"host", host), *headers]
     if chunked:
-        fields.append((b"transfer-encoding", b"chunked"))
+        fields.append(_CHUNKED)
     elif length is not None:
         fields.append((b"content-length", b"%d" % length))
     return _lines(b"%b %b HTTP/1.1" % (method, target), fields)
@@ -79,11 +81,11 @@ def response_head(
     """A response head for a client; with neither `length` nor `chunked` it states no body; raises BadField."""
     fields = list(headers)
     if chunked:
-        fields.append((b"transfer-encoding", b"chunked"))
+        fields.append(_CHUNKED)
     elif length is not None:
         fields.append((b"content-length", b"%d" % length))
     if close:
-        fields.append((b"connection", b"close"))
+        fields.append(_CLOSE)
     return _lines(b"HTTP/1.1 %d %b" % (status, _PHRASES.get(status, b"")), fields)
 
 

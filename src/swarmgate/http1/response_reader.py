@@ -6,7 +6,7 @@ not without end; one that switches protocols was never asked for, because Upgrad
 """
 
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import no_body, response_body, until_close
+from swarmgate.http1.framing import NO_BODY_STATUS, READ, no_body, response_body, until_close
 from swarmgate.http1.head import ResponseHead, parse_response
 from swarmgate.http1.head_buffer import RESPONSE_FIRST, HeadBuffer
 from swarmgate.http1.refusals import BadHead
@@ -58,8 +58,13 @@ class ResponseReader:
             except BadHead as bad:
                 raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
             if head.status >= 200:
-                self.head, self.body, self.wants_head = head, response_body(head, self._method), False
-                return found[1]
+                self.head, self.wants_head = head, False
+                length, rest = head.content_length, found[1]
+                if length == len(rest) and self._method != b"HEAD" and head.status not in NO_BODY_STATUS:
+                    self.body = READ  # the common read: a whole response
+                else:
+                    self.body = response_body(head, self._method)
+                return rest
             self._interim += 1
             if head.status == 101:
                 raise BrokenResponse(Fault.UNASKED_UPGRADE)

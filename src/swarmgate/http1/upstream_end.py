@@ -11,7 +11,7 @@ import re
 from swarmgate.http1.acknowledged import is_acknowledged
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import BadBody
+from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.owner import Home, Owner
 from swarmgate.http1.response_reader import BrokenResponse, ResponseReader
 from swarmgate.http1.sweep import NEVER, Sweep
@@ -93,11 +93,6 @@ class UpstreamEnd(Connection):
         self._home.on_free(self)
 
     @property
-    def reusable(self) -> bool:
-        """Whether another exchange may follow the last one."""
-        return self._response.ended_cleanly and self._request_sent and not self._transport.is_closing()
-
-    @property
     def keep_ms(self) -> int:
         """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
         head = self._response.head
@@ -139,7 +134,14 @@ class UpstreamEnd(Connection):
         if response.head is None:
             return
         owner.on_head(response.head)
-        if self._owner is owner and (rest or response.body.done):
+        if self._owner is not owner:
+            return
+        if response.body is READ:
+            if rest:
+                owner.on_chunk(rest)
+            if self._owner is owner:
+                self._end(owner)
+        elif rest or response.body.done:
             self.data_received(rest)
 
     def _end(self, owner: Owner) -> None:
@@ -148,7 +150,7 @@ class UpstreamEnd(Connection):
         if self._paused:
             self.resume()
         self.deadline_ms = NEVER
-        if self.reusable:
+        if self._response.ended_cleanly and self._request_sent and not self._transport.is_closing():
             self._home.on_free(self)
         else:
             self._transport.close()

@@ -64,7 +64,10 @@ class HostConnections:
         now_ms = self._sweep.now_ms
         end = self.pool.take(now_ms)
         if end is not None:
-            self._give(waiter, end)
+            if end.is_closing():  # its end was seen after it had become idle
+                self._do(self.pool.bounce(waiter, end, now_ms))
+            else:
+                waiter.on_connection(end)
             return
         try:
             todo = self.pool.ask(waiter, now_ms)
@@ -96,7 +99,7 @@ class HostConnections:
             self._give(waiter, end)
 
     def _give(self, waiter: Waiter, end: UpstreamEnd) -> None:
-        if end.is_closing:  # its end was seen after it had become idle
+        if end.is_closing():
             self._do(self.pool.bounce(waiter, end, self._sweep.now_ms))
         else:
             waiter.on_connection(end)
