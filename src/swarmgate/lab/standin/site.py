@@ -92,6 +92,13 @@ class Site:
         end.call = Exchange()
         end.want_body()
 
+    def on_whole(self, end: ClientEnd, head: RequestHead, body: bytes) -> None:
+        """All of it at once."""
+        assert isinstance(end, NumberedEnd)
+        end.call = Exchange()
+        end.call.add(body)
+        self.serve(end, head, end.call)
+
     def on_body(self, end: ClientEnd, data: bytes) -> None:
         """A piece of its body."""
         end.call.add(data)
