@@ -32,8 +32,7 @@ class ClientEnd(Answering):
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self._heads = HeadBuffer(REQUEST_FIRST)
-        self._memo = HeadMemo()
+        self._heads, self._memo = HeadBuffer(REQUEST_FIRST), HeadMemo()
         self._waiting = bytearray()  # pipelined, unparsed
         self._body_ms = BODY_MS
 
@@ -87,8 +86,7 @@ class ClientEnd(Answering):
         self.head = head
         length = head.content_length
         if length and length <= len(data):  # the common read: a whole request
-            self._body = READ
-            self.deadline_ms = NEVER
+            self._body, self.deadline_ms = READ, NEVER
             self._handler.on_whole(self, head, data[:length])
             return data[length:]
         self._body = request_body(head)
