@@ -71,9 +71,15 @@ def test_a_used_up_budget_defers_with_what_the_sdk_reads():
                 await client.chat.completions.create(**ASK, extra_headers=NOW)
             error = caught.value
             deferral = error.body["deferral"]
-            assert error.response.headers["x-should-retry"] == "false"
-            assert int(error.response.headers["retry-after"]) * 1_000 >= deferral["retry_after_ms"]
-            assert deferral["blocking"][0]["budget"] == "up: 4 requests per 60s"
+            headers = error.response.headers
+            assert headers["x-should-retry"] == "false"
+            assert int(headers["retry-after"]) * 1_000 >= deferral["retry_after_ms"]
+            (blocking,) = deferral["blocking"]
+            told = {"budget": "up: 4 requests per 60s", "policy": "4 requests per 60s", "limit": 4, "window_ms": 60_000}
+            assert told.items() <= blocking.items()
+            assert headers["ratelimit-policy"] == '"up: 4 requests per 60s";q=4;w=60'
+            assert headers["ratelimit"].startswith('"up: 4 requests per 60s";r=0;t=')
+            assert headers["proxy-status"] == 'swarmgate; error=http_request_denied; details="policy_rate"'
             assert deferral["reason"] == error.code == "policy_rate"
             assert on.ends == ["answered"] * 4 + ["deferred"]
             assert len(on.stand_in.hits) == 4
@@ -134,7 +140,7 @@ def test_a_stream_that_is_cut_says_so_and_never_done():
             said = await asyncio.wait_for(reader.read(), 5)
             writer.close()
             assert b'"fo"' in said
-            assert b"event: error\ndata: {" in said
+            assert b'data: {"error":{' in said
             assert b"[DONE]" not in said
             assert not said.endswith(LAST)
             async with sdk(on.port) as client:
@@ -180,7 +186,8 @@ def test_an_upstream_error_is_relayed_with_its_own_words():
             with pytest.raises(openai.BadRequestError) as caught:
                 await client.chat.completions.create(**ASK)
             assert caught.value.code == "x1"
-            assert not [name for name in caught.value.response.headers if "ratelimit" in name]
+            assert not [name for name in caught.value.response.headers if "x-ratelimit" in name]
+            assert caught.value.response.headers["proxy-status"] == "swarmgate; received-status=400"
             assert on.ends == ["failed"]
 
     asyncio.run(play())

@@ -73,7 +73,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read():
 
 def test_a_gate_that_stops_takes_no_new_calls():
     bench = Bench(TEXT)
-    bench.gate.models.is_stopping = True
+    bench.gate.desk.is_stopping = True
     assert answered(request(), bench)[1]["code"] == "gate_stopping"
 
 

@@ -65,7 +65,7 @@ def test_content_that_stops_ends_the_stream_although_comments_flow():
             end.data_received(framed(COMMENT))
     assert bench.ends == ["failed"]
     said = b"".join(bench.wire.written)
-    assert b"event: error" in said
+    assert b'data: {"error":{' in said
     assert not said.endswith(LAST)
 
 

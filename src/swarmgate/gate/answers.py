@@ -1,49 +1,46 @@
 """
-What a caller is told when the target's own answer is not what it gets, in the shape that the SDKs read.
+What a caller is told when the target's own answer is not what it gets: status, fields, and an error in its own form.
 
-Pure functions from a call and how it ended to (status, headers, body). A deferral says when to come back, and whether
-an SDK may do so by itself (design 5: Deferral). Instants are told as milliseconds from now: our clock is nobody else's.
+Pure functions; deferrals have a file of their own. `Proxy-Status` (RFC 9209) tells our errors from the target's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from swarmgate.core.answers import Blocker, BlockKind, Denied
-from swarmgate.core.backoff import jitter
 from swarmgate.core.commands import End
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
-from swarmgate.core.ticket import kept, sealed
+from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 
 JSON = (b"content-type", b"application/json")
 STAY = (b"x-should-retry", b"false")  # the gate has repeated what may be repeated
-SDK_WAITS_MS = 20_000
-SDK_REPEATS = 2
+LONGEST_NAME = 80
 
-_STATUS = {
-    Reason.CALLER_BAD_REQUEST: 400,
-    Reason.CALLER_UNKNOWN_MODEL: 404,
-    Reason.CALLER_UNKNOWN_CALL: 404,
-    Reason.CALLER_UNKNOWN_PATH: 404,
-    Reason.CALLER_METHOD: 405,
-    Reason.CALLER_ENCODING: 415,
-    Reason.CALLER_UPGRADE: 501,
-    Reason.CALLER_TOO_LARGE: 413,
-    Reason.CALLER_DEADLINE: 504,
-    Reason.POLICY_LARGER_THAN_LIMIT: 413,
-    Reason.POLICY_KEYS_OUT: 503,
-    Reason.TARGET_REQUEST_TOO_LARGE: 413,
-    Reason.TARGET_SLOW: 504,
-    Reason.GATE_STORE_LOST: 503,
-    Reason.GATE_STOPPING: 503,
-    Reason.GATE_BUSY: 503,
-    Reason.GATE_LOOP: 508,
-    Reason.GATE_BUG: 500,
+_DENIED, _BAD, _OWN = "http_request_denied", "http_request_error", "proxy_internal_error"  # RFC 9209 2.3
+_TOLD: Mapping[Reason, tuple[int, str]] = {
+    Reason.CALLER_BAD_REQUEST: (400, _BAD),
+    Reason.CALLER_UNKNOWN_MODEL: (404, _BAD),
+    Reason.CALLER_UNKNOWN_CALL: (404, _BAD),
+    Reason.CALLER_UNKNOWN_PATH: (404, _BAD),
+    Reason.CALLER_METHOD: (405, _BAD),
+    Reason.CALLER_ENCODING: (415, _BAD),
+    Reason.CALLER_UPGRADE: (501, "http_upgrade_failed"),
+    Reason.CALLER_TOO_LARGE: (413, _BAD),
+    Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
+    Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
+    Reason.POLICY_KEYS_OUT: (503, "destination_unavailable"),
+    Reason.TARGET_REQUEST_TOO_LARGE: (413, _DENIED),
+    Reason.TARGET_SLOW: (504, "http_response_timeout"),
+    Reason.TARGET_CUT: (502, "http_response_incomplete"),
+    Reason.TARGET_UNREACHABLE: (502, "destination_unavailable"),
+    Reason.GATE_STORE_LOST: (503, _OWN),
+    Reason.GATE_STOPPING: (503, _OWN),
+    Reason.GATE_BUSY: (503, "connection_limit_reached"),
+    Reason.GATE_LOOP: (508, "proxy_loop_detected"),
+    Reason.GATE_BUG: (500, _OWN),
 }
-_TYPES = {400: "invalid_request_error", 404: "invalid_request_error", 413: "invalid_request_error"}
+_STATUS = 502  # of a reason that has no row
 
 
 class Reply(NamedTuple):
@@ -54,92 +51,62 @@ class Reply(NamedTuple):
     body: bytes
 
 
-def error(status: int, code: str, message: str, param: str | None = None) -> Reply:
-    """An error in OpenAI's shape; Anthropic's SDK reads the same fields."""
-    kind = _TYPES.get(status, "gate_error" if status >= 500 else "invalid_request_error")
-    return Reply(status, [JSON, STAY], _body({"message": message, "type": kind, "param": param, "code": code}))
+def status_of(reason: Reason) -> int:
+    """The status with which a reason is told."""
+    return _TOLD.get(reason, (_STATUS, ""))[0]
 
 
-def refusal(reason: Reason, detail: str = "", param: str | None = None) -> Reply:
-    """Why nothing was sent, or nothing came back."""
-    message = f"{SENTENCES[reason]} {detail}".strip()
-    return error(_STATUS.get(reason, 502), reason.value, message, param)
+def refusal(
+    reason: Reason, detail: str = "", param: str | None = None, shape: Shape = OPENAI, more: Mapping[str, object] = {}
+) -> Reply:
+    """Why nothing was sent, or nothing came back; `more` are members that the error has besides."""
+    return _reply(reason, Said(status_of(reason), reason.value, _message(reason, detail), param, more), shape)
 
 
-def too_long(most_bytes: int) -> Reply:
+def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:
     """A body beyond what the gate holds."""
-    return error(413, Reason.CALLER_BAD_REQUEST.value, f"The body is longer than {most_bytes} bytes; nothing was sent.")
+    return refusal(Reason.CALLER_TOO_LARGE, f"At most {most_bytes} bytes are taken.", shape=shape)
 
 
-def ended(call: Call, end: End, reason: Reason) -> Reply:
-    """A call that ended without an answer of its target."""
-    reply = refusal(reason, f"Target: {call.rungs[call.rung].target}; sends: {call.attempt}; end: {end.value}.")
-    return reply._replace(headers=[*reply.headers, (b"x-request-id", call.id.encode())])
+def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
+    """A call that ended without an answer of its target that can be shown."""
+    detail = f"Target: {call.rungs[call.rung].target}; sends: {call.attempt}; end: {end.value}."
+    said = Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
+    reply = _reply(reason, said, shape)
+    reply.headers.append((b"x-request-id", call.id.encode()))
+    return reply
 
 
-def deferral(call: Call, denied: Denied, reason: Reason, now_ms: int, key: bytes, sdk_repeats: int = 0) -> Reply:
-    """
-    Not now: what blocks, when to come back, and the place that is kept until then, sealed with `key`.
-
-    `sdk_repeats` is how often the caller's SDK has tried already.
-    """
-    wait_ms = max(0, denied.not_before_ms - denied.now_ms)
-    stagger_ms = jitter(call.id, 0) * max(250, wait_ms // 5) >> 32
-    again_ms = wait_ms + stagger_ms
-    may_repeat = wait_ms <= SDK_WAITS_MS and sdk_repeats < SDK_REPEATS
-    detail = {
-        "id": call.id,
-        "target": call.rungs[call.rung].target,
-        "blocking": [_blocking(blocker) for blocker in denied.blockers],
-        "not_before_ms": wait_ms,
-        "certain_by_ms": max(0, denied.certain_ms - denied.now_ms),
-        "retry_after_ms": again_ms,
-        "reason": reason.value,
-        "priority": f"P{call.rank}",
-        "queue": {"position": denied.position, "depth": denied.depth},
-        "waited_ms": now_ms - call.arrived_ms,
-        "ticket": sealed(kept(call.ticket, denied, now_ms), key),
-        "alternatives": [rung.target for rung in call.rungs[call.rung + 1 :]],
-    }
-    body = _body(
-        {
-            "message": f"{SENTENCES[reason]} Come back in {again_ms} ms.",
-            "type": "deferred",
-            "param": None,
-            "code": reason.value,
-            "deferral": detail,
-        }
-    )
-    headers = [
-        JSON,
-        (b"x-request-id", call.id.encode()),
-        (b"retry-after", b"%d" % -(-again_ms // 1_000)),
-        (b"x-should-retry", b"true" if may_repeat else b"false"),
-    ]
-    return Reply(429, headers, body)
-
-
-def error_event(reason: Reason) -> bytes:
+def error_event(call: Call, reason: Reason, shape: Shape) -> bytes:
     """What a stream that cannot go on says last; SDKs raise on it, and no `[DONE]` follows."""
-    said = _body({"message": SENTENCES[reason], "type": "gate_error", "param": None, "code": reason.value})
-    return b"event: error\ndata: %b\n\n" % said
+    return shape.event(Said(status_of(reason), reason.value, _message(reason, ""), None, trail(call), call.id))
+
+
+def proxy_status(reason: Reason) -> bytes:
+    """The field's value for an error of ours."""
+    return f'swarmgate; error={_TOLD.get(reason, (0, _DENIED))[1]}; details="{reason.value}"'.encode()
+
+
+def theirs(status: int) -> Header:
+    """The field of an error that the target itself answered with."""
+    return (b"proxy-status", b"swarmgate; received-status=%d" % status)
 
 
 def nearest_models(model: str, names: Sequence[str]) -> str:
     """Half a sentence for a model that no route has."""
-    return f"{model[:80]!r} is not one of: {', '.join(names[:8])}." if names else f"{model[:80]!r} has no route."
+    shown = model[:LONGEST_NAME]
+    return f"{shown!r} is not one of: {', '.join(names[:8])}." if names else f"{shown!r} has no route."
 
 
-def _blocking(blocker: Blocker) -> dict[str, object]:
-    return {
-        "budget": blocker.budget,
-        "kind": "time" if blocker.kind is BlockKind.TIME else "event",
-        "revision": blocker.revision,
-        "limit": blocker.limit,
-        "window_ms": blocker.window_ms,
-        "remaining": blocker.remaining,
-    }
+def trail(_call: Call) -> dict[str, object]:
+    """Every attempt of a call, if there were any that failed."""
+    return {}
 
 
-def _body(said: dict[str, object]) -> bytes:
-    return msgspec.json.encode({"error": said})
+def _reply(reason: Reason, said: Said, shape: Shape) -> Reply:
+    headers = [(b"content-type", shape.media_type), STAY, (b"proxy-status", proxy_status(reason))]
+    return Reply(said.status, headers, shape.body(said))
+
+
+def _message(reason: Reason, detail: str) -> str:
+    return f"{SENTENCES[reason]} {detail}".strip()

@@ -4,10 +4,6 @@ From a model request to a call: which ladder serves it, how it ranks, how long i
 The rules stand in core/patience.py and core/estimate.py; the core decides everything after that.
 """
 
-import os
-from collections.abc import Mapping
-from itertools import count
-
 from swarmgate.core.effect import effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import Outputs, charged
@@ -15,17 +11,14 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL_WAIT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.ticket import opened
-from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
-from swarmgate.gate.exchange import Exchanges
+from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
-from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
-from swarmgate.ports import Fire
 
 PATHS = {
     b"/v1/chat/completions": "generate",
@@ -35,48 +28,49 @@ PATHS = {
     b"/v1/messages/count_tokens": "count_tokens",
     b"/v1/embeddings": "embeddings",
 }
+_ENCODING = b"content-encoding"
 MOST_BODY_BYTES = 32 * 1024 * 1024
 
 
 class ModelRoutes:
-    """
-    The surface for model calls.
-
-    `prefix` makes request ids unique beyond this process; `key` seals and opens the tickets of this gate.
-    """
+    """The surface for model calls."""
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(
-        self, pump: Pump, exchanges: Exchanges, ladders: Ladders, targets: Mapping[str, ModelTarget], prefix: str
-    ) -> None:
-        self.key = os.urandom(32)  # of the tickets: a place is worth something at this gate only
-        self.exchanges = exchanges
-        self.targets = targets
-        self._pump = pump
+    def __init__(self, desk: Desk, ladders: Ladders) -> None:
+        self.desk = desk
         self._ladders = ladders
-        self._prefix = prefix
-        self._numbers = count()
         self._outputs = Outputs()
-        self.fire: Fire = pump.fire
-        self.is_stopping = False
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
         """A request's head has come; None if it was answered at once."""
-        reply = None
         path = path.partition(b"?")[0]
-        if self.is_stopping:
-            reply = answers.refusal(Reason.GATE_STOPPING)
-        elif head.method != b"POST":
-            reply = answers.refusal(Reason.CALLER_METHOD, "Model calls are POST requests.")
-        elif (head.content_length or 0) > self.most_body_bytes:
-            reply = answers.too_long(self.most_body_bytes)
-        if reply is not None:
-            end.respond(*reply)
+        desk, fields = self.desk, head.fields
+        if (
+            desk.is_stopping
+            or len(desk.pump.open) >= desk.most_open
+            or head.method != b"POST"
+            or _ENCODING in fields
+            or (head.content_length or 0) > self.most_body_bytes
+        ):
+            end.respond(*self._unread(head, path))
             return None
-        if b"expect" in head.fields:
+        if b"expect" in fields:
             end.want_body()
         return Relay(self, end, head, path, said)
+
+    def _unread(self, head: RequestHead, path: bytes) -> answers.Reply:
+        """Why a request is refused by its head."""
+        shape, closed = shape_of(path, head.fields), self.desk.closed()
+        if closed is not None:
+            return answers.refusal(closed, shape=shape)
+        if b"upgrade" in head.fields:
+            return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
+        if head.method != b"POST":
+            return answers.refusal(Reason.CALLER_METHOD, "Model calls are POST requests.", shape=shape)
+        if _ENCODING in head.fields:
+            return answers.refusal(Reason.CALLER_ENCODING, param="content-encoding", shape=shape)
+        return answers.too_long(self.most_body_bytes, shape)
 
     def complete(self, relay: Relay) -> None:
         """The request is whole: begin its call, or answer why there is none."""
@@ -88,25 +82,17 @@ class ModelRoutes:
                 relay.identity = read_identity(head.fields, relay.said)
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
             if rungs is None:
-                relay.reply(self._unknown(peeked.model))
+                relay.reply(self._unknown(peeked.model, relay.shape))
                 return
             relay.call = call = self._call(relay, peeked, rungs)
         except BadInput as bad:
-            relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+            relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
             return
-        self._pump.arrive(call)
+        self.desk.pump.arrive(call)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
-        identity, now_ms = relay.identity, self.exchanges.now_ms()
-        number = f"{self._prefix}{next(self._numbers):x}"
-        call = Call(number, rungs, self._pump.room, rank=identity.rank, arrived_ms=now_ms)
-        call.client = relay
-        call.step = identity.step
-        call.trace = identity.traceparent[3:35]
-        if identity.ticket:
-            place = opened(identity.ticket, self.key, identity.rank, now_ms)
-            if place is not None:
-                call.ticket, call.score = place.ticket, place.score
+        identity, now_ms = relay.identity, self.desk.exchanges.now_ms()
+        call = self.desk.call(relay, rungs, identity, now_ms)
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
         self._size(relay, call, peeked)
@@ -129,9 +115,9 @@ class ModelRoutes:
         else:
             call.prompt = peeked.prompt_tokens
 
-    def _unknown(self, model: str) -> answers.Reply:
+    def _unknown(self, model: str, shape: Shape) -> answers.Reply:
         names = self._ladders.nearest(model)
-        return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model")
+        return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model", shape)
 
 
 def _read_timeout_ms(said: bytes) -> int | None:

@@ -5,7 +5,6 @@ A `Relay` stands in `end.call` from the request's head to the answer's last byte
 begun. Back-pressure runs through it: a client that reads slowly stops the target's connection, so nothing piles up here.
 """
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from swarmgate.core.commands import Answer, End
@@ -15,15 +14,16 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
-from swarmgate.gate.exchange import Exchange, Exchanges
+from swarmgate.gate.desk import Desk
+from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
+from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import REPLACED, passed_on
-from swarmgate.ports import Fire
 
 # What an answer says of the key's account, or of repeating, which is the gate's business.
 _KEPT_HERE = frozenset(
@@ -33,6 +33,7 @@ _KEPT_HERE = frozenset(
         b"retry-after",
         b"retry-after-ms",
         b"x-should-retry",
+        b"proxy-status",
         b"alt-svc",
         b"via",
         *REPLACED,
@@ -41,14 +42,11 @@ _KEPT_HERE = frozenset(
 _RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
 
 
-class Desk(Protocol):
+class Counter(Protocol):
     """Where a request goes once it is whole."""
 
-    fire: Fire
-    exchanges: Exchanges
-    targets: Mapping[str, ModelTarget]
+    desk: Desk
     most_body_bytes: int
-    key: bytes  # seals tickets
 
     def complete(self, relay: "Relay") -> None:
         """Begin the call, or answer why there is none."""
@@ -61,6 +59,7 @@ class Relay:
         "_size",
         "as_events",
         "call",
+        "counter",
         "desk",
         "end",
         "head",
@@ -73,8 +72,11 @@ class Relay:
         "shown",
     )
 
-    def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> None:
-        self.desk = desk
+    def __init__(
+        self, counter: Counter, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
+    ) -> None:
+        self.counter = counter
+        self.desk = counter.desk
         self.parts: list[bytes] = []  # of the request's body
         self._size = 0
         self.end = end
@@ -91,15 +93,15 @@ class Relay:
     def on_body(self, data: bytes) -> None:
         """A piece of the request's body."""
         self._size += len(data)
-        if self._size > self.desk.most_body_bytes:
+        if self._size > self.counter.most_body_bytes:
             self.parts.clear()
-            self.reply(answers.too_long(self.desk.most_body_bytes))
+            self.reply(answers.too_long(self.counter.most_body_bytes, self.shape))
         else:
             self.parts.append(data)
 
     def complete(self) -> None:
         """The request is whole."""
-        self.desk.complete(self)
+        self.counter.complete(self)
 
     def on_gone(self) -> None:
         """The caller left."""
@@ -115,6 +117,11 @@ class Relay:
         """The caller caught up."""
         if self.call is not None and isinstance(self.call.wire, Attempt):
             self.call.wire.resume()
+
+    @property
+    def shape(self) -> Shape:
+        """The form in which this caller reads errors."""
+        return shape_of(self.path, self.head.fields)
 
     def reply(self, reply: Reply) -> None:
         """Answer with something of ours; the call, if there was one, is over."""
@@ -136,7 +143,7 @@ class Relay:
         """Show the answer: whole if it is, else what is held and then whatever comes."""
         attempt, end = call.wire, self.end
         assert isinstance(attempt, Attempt)
-        head, headers = attempt.head, answer_headers(call, attempt)
+        head, headers = attempt.head, self._headers(call, attempt)
         assert head is not None
         if attempt.whole:
             self.shown = True
@@ -160,39 +167,27 @@ class Relay:
             self._tell(call, answer, exchange)
 
     def _tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
-        reason = answer.reason or Reason.GATE_BUG
         if call.committed:
-            self.break_off(reason)
-        elif answer.end is End.DEFERRED and answer.denied is not None:
-            repeats = self.head.fields.get(b"x-stainless-retry-count", b"0")
-            now_ms, count = self.desk.exchanges.now_ms(), int(repeats) if repeats.isdigit() else 0
-            self.reply(answers.deferral(call, answer.denied, reason, now_ms, self.desk.key, count))
+            self.break_off(call, answer.reason or Reason.GATE_BUG)
         elif (
             isinstance(exchange, Attempt) and answer.end is End.FAILED and exchange.whole and exchange.head is not None
         ):
-            self.reply(Reply(exchange.head.status, [*answer_headers(call, exchange), answers.STAY], exchange.body))
+            status = exchange.head.status
+            headers = [*self._headers(call, exchange), answers.STAY, answers.theirs(status)]
+            self.reply(Reply(status, headers, exchange.body))
         else:
-            self.reply(answers.ended(call, answer.end, reason))
+            self.reply(self.desk.told(call, answer, self.head, self.shape))
 
-    def break_off(self, reason: Reason) -> None:
+    def break_off(self, call: Call, reason: Reason) -> None:
         """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
         if self.as_events:
-            self.end.write_chunk(answers.error_event(reason))
+            self.end.write_chunk(answers.error_event(call, reason, self.shape))
         self.end.cut()
 
-
-def answer_headers(call: Call, attempt: Attempt) -> list[Header]:
-    """The target's headers that a caller may see, and how the call was served."""
-    head, route = attempt.head, call.route
-    assert head is not None
-    fields = passed_on(head) if b"connection" in head.fields else head.headers
-    headers = [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
-    headers += (
-        (b"x-request-id", call.id.encode()),
-        (b"x-swarmgate-key-id", route.key.encode() if route else b""),
-        (b"x-swarmgate-model", call.rungs[call.rung].model.encode()),
-        (b"x-swarmgate-attempts", b"%d" % call.attempt),
-        (b"x-swarmgate-rung", b"%d" % call.rung),
-        (b"x-swarmgate-queue-ms", b"%d" % (call.sent_ms - call.arrived_ms)),
-    )
-    return headers
+    def _headers(self, call: Call, attempt: Attempt) -> list[Header]:
+        """The target's headers that a caller may see, and how the call was served."""
+        head = attempt.head
+        assert head is not None
+        fields = passed_on(head) if b"connection" in head.fields else head.headers
+        headers = [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
+        return headers + self.desk.served.of(call)

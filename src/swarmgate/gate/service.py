@@ -6,7 +6,6 @@ no new calls, then those that are open, then the connections.
 """
 
 import asyncio
-import os
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,10 +24,12 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.delivery import Deliveries
+from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.resolve import OperatorResolver
+from swarmgate.gate.served import ServedFields
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
@@ -130,15 +131,18 @@ class Gate:
         )
         self.callers = callers = Callers()
         pump.attach(self.store, exchanges, callers, journal)
-        self.models = ModelRoutes(pump, exchanges, plan.ladders, plan.targets, f"req-{os.urandom(5).hex()}-")
+        book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
+        near = book if isinstance(book, Book) else None
+        served = ServedFields(plan.published) if near is None else ServedFields(plan.published, near.cells.get)
+        self.desk = Desk(pump, exchanges, plan.targets, served)
+        self.models = ModelRoutes(self.desk, plan.ladders)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
         duties: list[Callable[[], None]] = [pump.sweep, exchanges.sweep, self._look_whether_drained]
         self.window: Window | None = None
-        book = getattr(self.store, "book", None)
-        if isinstance(book, Book):  # a shared store shows its budgets to nobody here
-            self.window = Window(book, clock, plan.ladders, plan.published)
-            views = self.window.surface(loop, pump, callers.ended, lambda: self.models.is_stopping)
+        if near is not None:
+            self.window = Window(near, clock, plan.ladders, plan.published)
+            views = self.window.surface(loop, pump, callers.ended, lambda: self.desk.is_stopping)
             self.front.serve_below(VIEWS, views)
             duties.append(self.window.look)
         self.doors: set[Door] = set()
@@ -154,7 +158,7 @@ class Gate:
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""
-        self.models.is_stopping = True
+        self.desk.is_stopping = True
         if self._server is not None:
             self._server.close()
         self._drained.clear()
@@ -189,5 +193,5 @@ class Gate:
             self.pump.client.answer(call, answer)
 
     def _look_whether_drained(self) -> None:
-        if self.models.is_stopping and not self.pump.open:
+        if self.desk.is_stopping and not self.pump.open:
             self._drained.set()

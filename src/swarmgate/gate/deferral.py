@@ -1,0 +1,105 @@
+"""
+Not now: what blocks a call, when to come back, and the place that is kept until then (design 5: Deferral; 2: P6).
+
+A deferral is a 429 that SDKs raise as their rate limit error. Instants are told as milliseconds from now: our clock is
+nobody else's. Limits are told as their owner published them; what they compile to is the gate's business.
+"""
+
+from typing import NamedTuple
+
+from swarmgate.core.answers import Blocker, BlockKind, Denied
+from swarmgate.core.backoff import jitter
+from swarmgate.core.compiler import Published
+from swarmgate.core.reasons import SENTENCES, Reason
+from swarmgate.core.record import Call
+from swarmgate.core.ticket import kept, sealed
+from swarmgate.gate.answers import Reply, proxy_status, trail
+from swarmgate.gate.served import ServedFields, base_of, exhausted
+from swarmgate.gate.shapes import Said, Shape
+from swarmgate.http1.head import Header
+
+STATUS = 429
+SDK_WAITS_MS = 20_000  # longer, and an SDK that sleeps as told looks dead to whoever waits for it
+SDK_REPEATS = 2
+FEWEST_SPREAD_MS = 250
+
+
+class Asked(NamedTuple):
+    """How a deferral is to be told: now, in which form, and how often the caller's SDK has tried already."""
+
+    now_ms: int
+    shape: Shape
+    sdk_repeats: int = 0
+
+
+class Deferrals:
+    """Makes deferrals; `key` seals the tickets of this gate."""
+
+    def __init__(self, served: ServedFields, key: bytes) -> None:
+        self.key = key
+        self._served = served
+
+    def reply(self, call: Call, denied: Denied, reason: Reason, asked: Asked) -> Reply:
+        """The whole answer."""
+        wait_ms = max(0, denied.not_before_ms - denied.now_ms)
+        again_ms = wait_ms + (jitter(call.id, 0) * max(FEWEST_SPREAD_MS, wait_ms // 5) >> 32)
+        rung = call.rungs[call.rung]
+        detail: dict[str, object] = {
+            "id": call.id,
+            "target": rung.target,
+            "blocking": [self._blocking(blocker) for blocker in denied.blockers],
+            "not_before_ms": wait_ms,
+            "certain_by_ms": max(0, denied.certain_ms - denied.now_ms),
+            "retry_after_ms": again_ms,
+            "reason": reason.value,
+            "priority": f"P{call.rank}",
+            "queue": {"position": denied.position, "depth": denied.depth},
+            "waited_ms": asked.now_ms - call.arrived_ms,
+            "ticket": sealed(kept(call.ticket, denied, asked.now_ms), self.key),
+            "alternatives": [f"{one.target}/{one.model or '*'}" for one in call.rungs[call.rung + 1 :]],
+        }
+        message = f"{SENTENCES[reason]} Come back in {again_ms} ms."
+        said = Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
+        may_repeat = wait_ms <= SDK_WAITS_MS and asked.sdk_repeats < SDK_REPEATS
+        headers: list[Header] = [
+            (b"content-type", asked.shape.media_type),
+            (b"x-request-id", call.id.encode()),
+            (b"retry-after", b"%d" % -(-again_ms // 1_000)),
+            (b"x-should-retry", b"true" if may_repeat else b"false"),
+            (b"proxy-status", proxy_status(reason)),
+            *self._rate_fields(denied, wait_ms),
+        ]
+        return Reply(STATUS, headers, asked.shape.body(said))
+
+    def _blocking(self, blocker: Blocker) -> dict[str, object]:
+        base = base_of(blocker.budget)
+        published = self._served.published.get(base)
+        limit, window_ms = blocker.limit, blocker.window_ms
+        if published is not None and base == blocker.budget:
+            limit, window_ms = published.amount, published.window_ms
+        return {
+            "budget": blocker.budget,
+            "policy": _policy(published),
+            "revision": blocker.revision,
+            "limit": limit or None,
+            "window_ms": window_ms if limit else None,
+            "remaining": blocker.remaining,
+            "kind": "time" if blocker.kind is BlockKind.TIME else "event",
+        }
+
+    def _rate_fields(self, denied: Denied, wait_ms: int) -> list[Header]:
+        names = [blocker.budget for blocker in denied.blockers if blocker.budget in self._served.published]
+        if not names:
+            return []
+        return [
+            (b"ratelimit-policy", b", ".join(self._served.policies(names))),
+            (b"ratelimit", b", ".join([exhausted(name, wait_ms) for name in names])),
+        ]
+
+
+def _policy(published: Published | None) -> str | None:
+    """The limit in words, as it is written in a configuration."""
+    if published is None:
+        return None
+    window = f" per {published.window_ms / 1_000:g}s" if published.window_ms else ""
+    return f"{published.amount} {published.unit}{window}"

@@ -1,0 +1,70 @@
+"""What every surface that begins calls shares: how a call is made, how many may be open, and how callers are told."""
+
+import os
+from collections.abc import Mapping
+from itertools import count
+
+from swarmgate.core.commands import Answer, End
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, Rung
+from swarmgate.core.ticket import opened
+from swarmgate.engine.pump import Pump
+from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.deferral import Asked, Deferrals
+from swarmgate.gate.exchange import Exchanges
+from swarmgate.gate.identity import Identity
+from swarmgate.gate.served import ServedFields
+from swarmgate.gate.shapes import Shape
+from swarmgate.gate.target import ModelTarget
+from swarmgate.http1.head import RequestHead
+
+MOST_OPEN = 20_000  # calls; what one may hold in memory is bounded by the size of its body
+_REPEATS = b"x-stainless-retry-count"
+
+
+class Desk:
+    """One per gate; `is_stopping` and `most_open` are looked at before a call is begun."""
+
+    def __init__(
+        self, pump: Pump, exchanges: Exchanges, targets: Mapping[str, ModelTarget], served: ServedFields
+    ) -> None:
+        self.pump = pump
+        self.fire = pump.fire
+        self.exchanges = exchanges
+        self.targets = targets
+        self.served = served
+        self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
+        self.most_open = MOST_OPEN
+        self.is_stopping = False
+        self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
+        self._numbers = count()
+
+    def closed(self) -> Reason | None:
+        """Why no call may begin now; None if it may."""
+        if self.is_stopping:
+            return Reason.GATE_STOPPING
+        return Reason.GATE_BUSY if len(self.pump.open) >= self.most_open else None
+
+    def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int) -> Call:
+        """A new call of this caller, with the place that its ticket keeps."""
+        call = Call(
+            f"{self._prefix}{next(self._numbers):x}", rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
+        )
+        call.client = client
+        call.step = identity.step
+        call.trace = identity.traceparent[3:35]
+        if identity.ticket:
+            place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)
+            if place is not None:
+                call.ticket, call.score = place.ticket, place.score
+        return call
+
+    def told(self, call: Call, answer: Answer, head: RequestHead, shape: Shape) -> Reply:
+        """The answer to a call that has none of its target's."""
+        reason = answer.reason or Reason.GATE_BUG
+        if answer.end is not End.DEFERRED or answer.denied is None:
+            return answers.ended(call, answer.end, reason, shape)
+        said = head.fields.get(_REPEATS, b"0")
+        repeats = int(said) if said.isdigit() and len(said) < 10 else 0
+        return self.deferrals.reply(call, answer.denied, reason, Asked(self.exchanges.now_ms(), shape, repeats))

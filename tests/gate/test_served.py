@@ -1,0 +1,54 @@
+"""What an answer says of how it was served: our limits as their owner states them, and the revision in force."""
+
+import re
+
+import pytest
+from stage import UNARY, warm, whole
+from test_front import request
+from wires import Bench
+
+from swarmgate.core.compiler import Published, Unit
+from swarmgate.gate.served import policy
+
+TEXT = """
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = { first = "env:KEY" }
+limits = ["500 per 60s", "900_000 tokens per 60s"]
+key_limits = ["100 per 60s", "40 concurrent"]
+"""
+
+
+def test_the_fields_of_an_answer():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    seen = []
+    for _ in range(2):
+        bench.client.data_received(request(body=b'{"model":"m","max_tokens":3}'))
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+        bench.dialler.opened[0][0].data_received(whole(UNARY))
+        head = bench.wire.written[-1].partition(b"\r\n\r\n")[0].decode()
+        seen.append(dict(line.split(": ", 1) for line in head.split("\r\n")[1:]))
+    fields = seen[1]
+    assert fields["x-swarmgate-key-id"] == "first"
+    assert fields["x-swarmgate-attempts"] == "1"
+    assert fields["x-swarmgate-rung"] == "0"
+    assert fields["x-swarmgate-queue-ms"] == "0"
+    assert fields["x-swarmgate-limit-revision"] == "1"
+    assert fields["x-request-id"].startswith("req-")
+    assert fields["ratelimit-policy"] == '"up/first: 100 requests per 60s";q=100;w=60'
+    left = [int(re.fullmatch(r'"up/first: 100 requests per 60s";r=(\d+);t=\d+', one["ratelimit"])[1]) for one in seen]
+    assert left[0] == left[1] + 1 > 0
+
+
+@pytest.mark.parametrize(
+    ("published", "item"),
+    [
+        (Published(5, 1_500), b'"a \\"b\\\\";q=5;w=2'),
+        (Published(5, unit=Unit.CONCURRENT), b'"a \\"b\\\\";q=5;qu="concurrent-requests"'),
+        (Published(9, 60_000, Unit.TOKENS), b'"a \\"b\\\\";q=9;w=60;qu="tokens"'),
+    ],
+)
+def test_a_policy_as_an_item(published, item):
+    assert policy('a "b\\', published) == item
