@@ -81,24 +81,36 @@ class Compiled:
         return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing)
 
 
-def compile_limit(published: Published) -> Compiled:
-    """The best budget for a published limit. Errors: `BadLimit` names the field and the rule that cannot be kept."""
+def compile_limit(published: Published, kind: BudgetKind | None = None) -> Compiled:
+    """
+    The best budget for a published limit, or the best of that `kind`: a budget that is in use cannot become another.
+
+    Errors: `BadLimit` names the field and the rule that cannot be kept.
+    """
     _check(published)
+    found = [one for one in _candidates(published) if one and kind in {None, one.limits.kind}]
+    if found:
+        return max(found, key=lambda one: one.yield_permille)
+    if kind is not None:
+        raise BadLimit("amount", published.amount, f"needs a budget of another kind than {kind.name}, which is in use")
+    reason = (
+        f"no bucket keeps 2 * burst + rate * (W + X) + U <= {published.amount} with a call of {max(published.largest)}"
+    )
+    raise BadLimit("amount", published.amount, reason)
+
+
+def _candidates(published: Published) -> list[Compiled | None]:
     if published.unit is Unit.CONCURRENT:
-        return _concurrency(published)
+        return [_concurrency(published)]
     if published.window_ms >= COUNTER_FROM_MS or published.unit is Unit.MICRO:
-        return _counter(published)
+        return [_counter(published)]
     kinds = [_bucket(published)]
     unspaced = published.burst is None or published.burst >= published.amount
     if (
         unspaced and published.unit is Unit.REQUESTS and published.amount <= LARGEST_SLOTS
     ):  # slots may all leave at once
         kinds.append(_slots(published))
-    best = max((kind for kind in kinds if kind), key=lambda kind: kind.yield_permille, default=None)
-    if best is None:
-        reason = f"no bucket keeps 2 * burst + rate * (W + X) + U <= {published.amount} with a call of {max(published.largest)}"
-        raise BadLimit("amount", published.amount, reason)
-    return best
+    return kinds
 
 
 def fresh_ms(window_ms: int) -> int:

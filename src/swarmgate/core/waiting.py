@@ -134,6 +134,13 @@ class Room:
             for budget in budgets:
                 self._tell(self.line_of.get(budget, budget))
 
+    def revised(self, budgets: tuple[str, ...]) -> None:
+        """Limits changed in these budgets: whatever the first of each line waits for, it asks again."""
+        self.turn += 1
+        self._freed.append((self.turn, budgets))
+        for line in {self.line_of.get(budget, budget) for budget in budgets} & self._lines.keys():
+            self._call_up(self._lines[line][0][2])
+
     def _tell(self, line: str) -> None:
         for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
             if call not in self.sleeping:

@@ -127,6 +127,12 @@ class Pump:
             if room.sleeping or self._armed_ms is not None:
                 self._arm()
 
+    def wake_ready(self) -> None:
+        """Wake whoever was called up from outside: limits changed."""
+        ready, self.room.ready = self.room.ready, []
+        for call in ready:
+            self.fire(call, WOKEN)
+
     def _answer(self, call: Call, answer: Answer) -> None:
         self.open.pop(call, None)
         self.journal.end(call, answer)

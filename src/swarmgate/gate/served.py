@@ -58,6 +58,10 @@ class ServedFields:
             headers.append((b"ratelimit", b"%b;r=%d;t=%d" % (key.item, left, -(-until_ms // 1_000))))
         return headers
 
+    def forget(self) -> None:
+        """What was made once is made again: a published limit changed."""
+        self._keys.clear()
+
     def policies(self, budgets: Iterable[str]) -> list[bytes]:
         """The items of `RateLimit-Policy` for those budgets that keep a published limit."""
         return [policy(name, self.published[name]) for name in budgets if name in self.published]

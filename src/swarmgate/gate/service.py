@@ -28,6 +28,7 @@ from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_route import PATHS, ModelRoutes
+from swarmgate.gate.operate import Operator
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.target import ModelTarget
@@ -133,15 +134,18 @@ class Gate:
         pump.attach(self.store, exchanges, callers, journal)
         book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         near = book if isinstance(book, Book) else None
-        served = ServedFields(plan.published) if near is None else ServedFields(plan.published, near.cells.get)
+        published = dict(plan.published)  # an operator may change it
+        served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         self.desk = Desk(pump, exchanges, plan.targets, served)
         self.models = ModelRoutes(self.desk, plan.ladders)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
         duties: list[Callable[[], None]] = [pump.sweep, exchanges.sweep, self._look_whether_drained]
         self.window: Window | None = None
+        self.operator: Operator | None = None
         if near is not None:
-            self.window = Window(near, clock, plan.ladders, plan.published)
+            self.window = Window(near, clock, plan.ladders, published)
+            self.operator = Operator(near, pump, self.window.directory, served.forget)
             views = self.window.surface(loop, pump, callers.ended, lambda: self.desk.is_stopping)
             self.front.serve_below(VIEWS, views)
             duties.append(self.window.look)

@@ -39,7 +39,7 @@ class Directory:
     `rungs` lists everything that can be called now.
     """
 
-    def __init__(self, rungs: Callable[[], Iterable[Rung]], published: Mapping[str, Published]) -> None:
+    def __init__(self, rungs: Callable[[], Iterable[Rung]], published: dict[str, Published]) -> None:
         self._rungs = rungs
         self.published = published
         self._owners: dict[str, Owner] = {}
@@ -61,6 +61,13 @@ class Directory:
     def of_target(self, target: str) -> list[str]:
         """Those of one target and of its keys; empty = no such target."""
         return [name for name in self.names if self.owners[name].target == target]
+
+    def freshen(self, budget: str, fresh_ms: int) -> None:
+        """A budget's tokens get old sooner from now on (core/compiler.py: X): in every route that takes from it."""
+        for rung in self._rungs():
+            for key, route in rung.routes.items():
+                if budget in taken(route) and fresh_ms < route.fresh_ms:
+                    rung.routes[key] = route._replace(fresh_ms=fresh_ms)
 
     def targets(self, states: Mapping[str, BudgetState], now_ms: int) -> list[TargetView]:
         """Every target and model, by the states of their budgets."""

@@ -5,7 +5,7 @@ Doors that serve more than models add what they can call: `rungs` and `by_url`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
@@ -24,7 +24,7 @@ from swarmgate.ports import Clock
 class Window:
     """Everything that may be read of a gate; `look` is called a few times a second."""
 
-    def __init__(self, book: Book, clock: Clock, ladders: Ladders, published: Mapping[str, Published]) -> None:
+    def __init__(self, book: Book, clock: Clock, ladders: Ladders, published: dict[str, Published]) -> None:
         now_ms = clock.now_ms
         self._book = book
         self._now_ms = now_ms

@@ -1,0 +1,127 @@
+"""
+What an operator may change while the gate runs: pause, resume, another limit; in force at the next admission.
+
+Each change is a compare-and-set of the revision in force. What was used stays used, so the old bound holds until the
+change and the new one from then on (core/kernel.py: revise). Who waits asks again at once. Recording who did it, and why,
+is for whoever calls this.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from swarmgate.core.answers import Revised
+from swarmgate.core.book import Book
+from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
+from swarmgate.core.errors import BadInput
+from swarmgate.core.limits import BadLimit, Limits
+from swarmgate.engine.pump import Pump
+from swarmgate.gate.view.directory import Directory
+
+
+class Change(NamedTuple):
+    """One budget as it is from now on: whose it is, its limits with their revision, and what they are to keep."""
+
+    budget: str
+    target: str
+    limits: Limits
+    published: Published
+
+
+class Operator:
+    """
+    Changes of the budgets of one book; whatever cannot be done changes nothing and is a `BadInput`.
+
+    `forget` is called when a published limit has changed.
+    """
+
+    def __init__(self, book: Book, pump: Pump, directory: Directory, forget: Callable[[], None] = lambda: None) -> None:
+        self._book = book
+        self._forget = forget
+        self._pump = pump
+        self._directory = directory
+
+    def pause(self, name: str) -> list[Change]:
+        """Admit nothing that takes from a budget, or from any budget of a target; calls wait or are deferred."""
+        return self._set_paused(name, paused=True)
+
+    def resume(self, name: str) -> list[Change]:
+        """Go on where a pause began, less what has drained meanwhile."""
+        return self._set_paused(name, paused=False)
+
+    def limit(self, name: str, amount: int, window_ms: int = 0) -> list[Change]:
+        """
+        Another published limit for a budget, or for all budgets of a target if they keep the same one.
+
+        `window_ms` 0 = the window stays. Errors: `BadInput` also where the new limit needs a budget of another kind.
+        """
+        names = self._alike(name)
+        wanted = [self._compiled(one, amount, window_ms) for one in names]
+        changes = []
+        for one, (published, compiled) in zip(names, wanted, strict=True):
+            way = compiled.way()
+            if way is not None and one + WAY in self._book.cells:
+                self._revise(one + WAY, way)
+            limits = self._revise(one, replace(compiled.limits, paused=self._limits(one).paused))
+            self._directory.published[one] = published
+            self._directory.freshen(one, compiled.fresh_ms)
+            changes.append(self._change(one, limits))
+        self._forget()
+        self._wake(names)
+        return changes
+
+    def listing(self) -> list[Change]:
+        """Every budget as it is."""
+        return [self._change(name, self._limits(name)) for name in self._directory.names]
+
+    def _set_paused(self, name: str, *, paused: bool) -> list[Change]:
+        names = [one for one in self._named(name) if self._limits(one).paused != paused]
+        changes = [self._change(one, self._revise(one, replace(self._limits(one), paused=paused))) for one in names]
+        self._wake(names)
+        return changes
+
+    def _named(self, name: str) -> list[str]:
+        """The budget of that name, or those of the target of that name."""
+        names = [name] if name in self._directory.names else self._directory.of_target(name)
+        if not names:
+            raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one; `budgets` lists them")
+        return names
+
+    def _alike(self, name: str) -> list[str]:
+        names = self._named(name)
+        if len({_promise(self._directory.published[one]) for one in names}) > 1:
+            raise BadInput("name", f"{name!r} has several limits; say which: {', '.join(names)}")
+        return names
+
+    def _compiled(self, name: str, amount: int, window_ms: int) -> tuple[Published, Compiled]:
+        old, limits = self._directory.published[name], self._limits(name)
+        published = replace(old, amount=amount, window_ms=window_ms or old.window_ms)
+        try:
+            return published, compile_limit(published, limits.kind)
+        except BadLimit as bad:
+            raise BadInput(bad.field, f"{name}: {bad.reason}") from None
+
+    def _limits(self, name: str) -> Limits:
+        return self._book.cells[name].limits
+
+    def _revise(self, name: str, limits: Limits) -> Limits:
+        expected = self._limits(name).revision
+        told: list[Revised] = []
+        self._pump.store.revise(name, expected, replace(limits, revision=expected + 1), told.append)
+        if not told or not told[0].done:
+            raise BadInput(
+                "name", f"{name}: what it counts by cannot change while the gate runs; restart with the new limit"
+            )
+        return self._limits(name)
+
+    def _change(self, name: str, limits: Limits) -> Change:
+        return Change(name, self._directory.owners[name].target, limits, self._directory.published[name])
+
+    def _wake(self, names: Iterable[str]) -> None:
+        """The first of each line asks again; whoever it lets pass is woken as ever."""
+        self._pump.room.revised(tuple(names))
+        self._pump.wake_ready()
+
+
+def _promise(published: Published) -> tuple[Unit, int, int]:
+    return published.unit, published.amount, published.window_ms
