@@ -23,6 +23,7 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
+from swarmgate.ports import Journal
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
 
@@ -32,15 +33,20 @@ def gate(
     config: Config,
     failed: Callable[[Call, Exception], None],
     book: Book | None = None,
+    *,
+    journal: Journal | None = None,
+    served: Plan | None = None,
 ) -> Gate:
     """
     The gate that a configuration describes, not yet listening; `failed` hears of bugs in single calls.
 
-    `book` holds what its budgets remember; without one they start cold.
+    `book` holds what its budgets remember; without one they start cold. `journal` keeps the evidence, without one in
+    memory; `served` is its plan, if it was made already.
     """
     needs_tls = any(target.base_url.scheme == "https" for target in config.targets.values())
     tls = client_context() if needs_tls else None
-    return Gate(loop, plan(config), partial(MemoryStore, book=book), MemoryJournal(), failed, tls)
+    store_of = partial(MemoryStore, book=book)
+    return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, tls)
 
 
 def plan(config: Config) -> Plan:

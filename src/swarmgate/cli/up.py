@@ -1,9 +1,7 @@
-"""`swarmgate up`: the data plane in the foreground, until SIGTERM or Ctrl-C drains it."""
+"""`swarmgate up`: the gate in the foreground, its control process beside it, until SIGTERM or Ctrl-C drains both."""
 
 import asyncio
-import gc
 import os
-import signal
 import sys
 import traceback
 from pathlib import Path
@@ -16,10 +14,8 @@ from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.loops import new_event_loop
 from swarmgate.config import Config, Listen
+from swarmgate.control import data, token
 from swarmgate.core.record import Call
-from swarmgate.engine.clock import LoopClock
-from swarmgate.stores.memory import snapshot
-from swarmgate.wiring import gate, plan
 
 EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 
@@ -29,18 +25,41 @@ def up(
         Path | None, typer.Option(help="TOML file; without one OPENAI_API_KEY and ANTHROPIC_API_KEY are used.")
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Data port; 0 takes a free one.")] = None,
-    state: Annotated[Path | None, typer.Option(help="Folder that remembers budgets over a clean stop.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Folder of budgets, journal and ledger; by default one per data port.")
+    ] = None,
+    operator_port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Operator port; by default the one after the data port.")
+    ] = None,
+    control: Annotated[
+        bool, typer.Option("--control/--no-control", help="Run the control process: ledger and operator port.")
+    ] = True,
 ) -> None:
-    """Relay model calls through keys and budgets until stopped."""
+    """Relay calls through keys and budgets until stopped, and keep the evidence."""
     read = configured.read(config)
     listen = read.listen if port is None else Listen(read.listen.host, port)
     for name, target in read.targets.items():
         if (target.base_url.host, target.base_url.port) == listen:
-            raise _stop(
-                Exit.USAGE, f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider"
-            )
+            _say(f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider")
+            raise typer.Exit(Exit.USAGE)
+    folder = state or _state_folder(listen)
+    setting = data.Setting(
+        listen,
+        folder,
+        Listen("127.0.0.1", _operator_port(listen, operator_port)) if control else None,
+        _say,
+        lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
+        _bug,
+    )
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        raise typer.Exit(runner.run(_serve(read, listen, state or _state_folder(listen))))
+        try:
+            left = runner.run(data.serve(read, setting))
+        except data.Stop as stop:
+            _say(stop.sentence)
+            raise typer.Exit(stop.code) from None
+    if left:
+        _say(f"stopped with {left} calls still open")
+    raise typer.Exit(Exit.FAILED if left else Exit.OK)
 
 
 def _state_folder(listen: Listen) -> Path:
@@ -48,53 +67,21 @@ def _state_folder(listen: Listen) -> Path:
     return home / "swarmgate" / f"{listen.host}-{listen.port}".replace(":", "_")
 
 
-async def _serve(config: Config, listen: Listen, state: Path) -> Exit:
-    loop = asyncio.get_running_loop()
-    try:
-        kept = snapshot.begin(state, LoopClock(loop).now_ms(), plan(config).budgets)
-    except snapshot.FolderInUse as error:
-        _say(str(error))
-        return Exit.UNREACHABLE
-    except (FileExistsError, NotADirectoryError):
-        _say(f"--state {state}: a file stands there or above it; name a folder")
-        return Exit.USAGE
-    except OSError as error:
-        _say(f"{state} cannot keep the budgets: {error.strerror}")
-        return Exit.USAGE
-    try:
-        return await _run(loop, config, listen, kept)
-    finally:
-        snapshot.finish(state, kept)
+def _operator_port(listen: Listen, told: int | None) -> int:
+    """Beside the data port; a free one beside a free one."""
+    if told is not None:
+        return told
+    return listen.port + 1 if listen.port else 0
 
 
-async def _run(loop: asyncio.AbstractEventLoop, config: Config, listen: Listen, kept: snapshot.Start) -> Exit:
-    _say(kept.sentence)
-    running = gate(loop, config, _bug, kept.book)
-    stopped = asyncio.Event()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, stopped.set)
-    try:
-        port = await running.start(*listen)
-    except OSError as error:
-        _say(f"{listen.host}:{listen.port} cannot be listened on: {error.strerror}")
-        return Exit.UNREACHABLE
-    _welcome(config, f"{listen.host}:{port}")
-    gc.collect()
-    gc.freeze()  # what lives as long as the process need not be looked through again
-    await stopped.wait()
-    _say("stopping: no new calls; open ones may end")
-    left = await running.stop()
-    if left:
-        _say(f"stopped with {left} calls still open")
-    return Exit.FAILED if left else Exit.OK
-
-
-def _welcome(config: Config, address: str) -> None:
+def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
     _say(f"swarmgate {__version__} listens on http://{address}")
     for name, target in config.targets.items():
         url = target.base_url
         limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"
         _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
+    if operator:
+        _say(f"operators: http://{operator}, token in {state / token.FILE}; ledger: {state}")
     print("\n".join(configured.exports(config, address)), flush=True)
 
 
@@ -104,8 +91,3 @@ def _bug(call: Call, error: Exception) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _stop(code: Exit, text: str) -> typer.Exit:
-    _say(text)
-    return typer.Exit(code)

@@ -24,6 +24,11 @@ class LoopClock:
         return int(self._time() * 1000) + self.offset_ms
 
 
+def unix_ms() -> int:
+    """Milliseconds of the wall clock: only to see it step."""
+    return int(time.time() * 1000)  # noqa: TID251  this is the edge
+
+
 def unix_s() -> int:
     """Seconds of the wall clock: only for dates that others wrote, never for waiting."""
     return int(time.time())  # noqa: TID251  this is the edge

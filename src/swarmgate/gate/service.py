@@ -116,7 +116,7 @@ class Gate:
     ) -> None:
         self._loop = loop
         self._server: Listening | None = None
-        clock = LoopClock(loop)
+        self.clock = clock = LoopClock(loop)
         self.sweep = Sweep(loop)
         timer = LoopTimer(loop, clock, lambda: None)
         self._failed = failed
@@ -152,6 +152,11 @@ class Gate:
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, tuple(duties))
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether new calls are turned away."""
+        return self.models.is_stopping
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""

@@ -198,7 +198,7 @@ class FileJournal:
         """A note without its number and the call's end, made while the attempt is still as it ended."""
         now_ms = self._clock.now_ms()
         status, prompt, output, cached, content_ms, sent_bytes, got_bytes = left.facts()
-        took_ms = now_ms - left.sent_ms
+        took_ms = max(0, now_ms - left.sent_ms)
         if content_ms:
             content_ms -= left.sent_ms
         else:

@@ -1,0 +1,184 @@
+"""
+The data process whole: budgets, journal and gate, the control process beside them, and the order in which they end.
+
+What is started first ends last. SIGTERM drains: no new calls, open ones end, the journal is closed, the control process
+imports what is left of it and goes, budgets are saved (design 3: Two processes).
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from swarmgate.config import Config, Listen
+from swarmgate.control import link
+from swarmgate.control.child import Child
+from swarmgate.control.orders import DataOrders, limits_of
+from swarmgate.core.record import Call
+from swarmgate.engine.clock import LoopClock, unix_ms
+from swarmgate.gate.service import Gate, Plan
+from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
+from swarmgate.stores.journal.journal import FileJournal
+from swarmgate.stores.journal.segments import FOLDER
+from swarmgate.stores.memory import snapshot
+from swarmgate.stores.memory.store import MemoryStore
+from swarmgate.wiring import gate, plan
+
+STARTS_WITHIN_S: Final = 60.0
+REFUSED: Final = 2  # cli/exits.py: USAGE
+UNREACHABLE: Final = 3
+
+
+class Stop(Exception):
+    """It cannot start; `code` of cli/exits.py, and a sentence for who started it (empty: it was said already)."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+
+
+class Setting(NamedTuple):
+    """
+    Where it listens and what it says.
+
+    `operator` None = without a control process. `say` is for people; `begun` hears the data and the operator port once it
+    serves; `failed` is told of a bug in one call.
+    """
+
+    listen: Listen
+    state: Path
+    operator: Listen | None
+    say: Callable[[str], None]
+    begun: Callable[[int, str], None]
+    failed: Callable[[Call, Exception], None]
+
+
+async def serve(config: Config, setting: Setting) -> int:
+    """Serve until SIGTERM or SIGINT; the number of calls that had to be given up. Errors: `Stop`."""
+    loop = asyncio.get_running_loop()
+    clock = LoopClock(loop)
+    served = plan(config)
+    with _limits_in_force(served, setting, clock.now_ms()) as (served, in_force, kept):
+        setting.say(kept.sentence)
+        try:
+            journal = FileJournal(loop, clock, unix_ms, setting.state / FOLDER, setting.say)
+        except OSError as error:
+            raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
+        journal.policy = in_force.policy
+        limits = limits_of(served)
+        for row in in_force.rows(limits, *journal.next()):
+            journal.add(row)
+        running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
+        assert isinstance(running.store, MemoryStore)
+        orders = DataOrders(running, running.store, journal, in_force, limits)
+        data, left = _Data(running, orders, setting), 0
+        try:
+            left = await data.run()
+        finally:
+            journal.close(left)
+            await data.end()
+        return left
+
+
+@contextmanager
+def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tuple[Plan, InForce, snapshot.Start]]:
+    """The state folder is ours while this lasts; limits have the revisions that they had there."""
+    state = setting.state
+    try:
+        in_force = InForce(state, now_ms)
+        adopted = in_force.adopt(limits_of(served), Why(CONFIGURATION, "as the configuration says"), now_ms)
+        budgets = {**served.budgets, **adopted}
+        kept = snapshot.begin(state, now_ms, budgets)
+        in_force.save()
+    except snapshot.FolderInUse as error:
+        raise Stop(UNREACHABLE, str(error)) from None
+    except (FileExistsError, NotADirectoryError):
+        raise Stop(REFUSED, f"--state {state}: a file stands there or above it; name a folder") from None
+    except OSError as error:
+        raise Stop(REFUSED, f"{state} cannot keep the budgets: {error.strerror}") from None
+    if in_force.sentence:
+        setting.say(in_force.sentence)
+    try:
+        yield served._replace(budgets=budgets), in_force, kept
+    finally:
+        snapshot.finish(state, kept)
+
+
+class _Data:
+    """The gate, its link, and the control process."""
+
+    def __init__(self, running: Gate, orders: DataOrders, setting: Setting) -> None:
+        self._gate = running
+        self._setting = setting
+        self._orders = {**orders.table, "hello": self._hello}
+        self._peers: set[link.Peer] = set()
+        self._door: asyncio.Server | None = None
+        self._child: Child | None = None
+        self._operator = ""
+        self._stopped = asyncio.Event()
+
+    async def run(self) -> int:
+        """From listening to the last call; how many were given up. Errors: `Stop`."""
+        setting, loop = self._setting, asyncio.get_running_loop()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, self._stopped.set)
+        self._door = await link.listen(setting.state, self._peer)
+        if setting.operator is not None:
+            await self._start_control(setting.operator)
+        if self._stopped.is_set():
+            return 0
+        try:
+            port = await self._gate.start(*setting.listen)
+        except OSError as error:
+            raise Stop(UNREACHABLE, f"{_shown(setting.listen)} cannot be listened on: {error.strerror}") from None
+        setting.begun(port, self._operator)
+        gc.collect()
+        gc.freeze()  # what lives as long as the process need not be looked through again
+        await self._stopped.wait()
+        setting.say("stopping: no new calls; open ones may end")
+        return await self._gate.stop()
+
+    async def end(self) -> None:
+        """Nothing more will be noted: the control process imports the rest and goes."""
+        if self._door is not None:
+            self._door.close()
+        for peer in list(self._peers):
+            peer.close()
+        if self._child is not None and await self._child.finish() is None:
+            self._setting.say("the control process did not end in time; the next one imports what is left")
+        (self._setting.state / link.SOCKET).unlink(missing_ok=True)
+
+    async def _start_control(self, operator: Listen) -> None:
+        """Have it ready before anything is served: what it refuses, an older schema's ledger for one, is refused whole."""
+        arguments = ("--state", str(self._setting.state), "--operator", _shown(operator))
+        self._child = child = Child(arguments, frozenset({REFUSED, UNREACHABLE}), self._setting.say)
+        await child.start()
+        loop = asyncio.get_running_loop()
+        waits = [loop.create_task(event.wait(), name="start") for event in (child.ready, self._stopped)]
+        done, _ = await asyncio.wait(waits, timeout=STARTS_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if not done:
+            raise Stop(UNREACHABLE, f"the control process did not begin within {STARTS_WITHIN_S:g} s")
+        if child.refused is not None:
+            raise Stop(child.refused, "the control process cannot begin, so nothing does; --no-control goes without")
+
+    def _peer(self) -> link.Peer:
+        peer = link.Peer(self._orders, self._peers.discard)
+        self._peers.add(peer)
+        return peer
+
+    def _hello(self, said: link.Said) -> link.Said:
+        """The control process works, and says where its port is."""
+        self._operator = str(said.get("operator", ""))
+        if self._child is not None:
+            self._child.ready.set()
+        return {}
+
+
+def _shown(listen: Listen) -> str:
+    return f"[{listen.host}]:{listen.port}" if ":" in listen.host else f"{listen.host}:{listen.port}"

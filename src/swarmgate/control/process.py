@@ -1,0 +1,177 @@
+"""
+The control process: imports the journal, serves the operator port, and ends when the data process does.
+
+It begins by taking what could be refused: the token, the ledger, the port. Then it says hello over the link; from there on the
+data process goes on whatever happens here. When the link ends it imports what is left and goes. Blocking work (disk, SQL) is
+done in one thread beside the loop, so that the port answers meanwhile.
+"""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import uvicorn
+
+from swarmgate.control import link, operator
+from swarmgate.control.importer import Importer
+from swarmgate.control.token import token
+from swarmgate.core.errors import BadInput
+from swarmgate.engine.clock import unix_ms
+
+OK: Final = 0
+FAILED: Final = 1  # these are cli/exits.py
+REFUSED: Final = 2
+UNREACHABLE: Final = 3
+IDLE_S: Final = 0.2  # between two looks at a journal without news
+STATE_S: Final = 1.0
+CLOSES_WITHIN_S: Final = 3
+MOST_BEHIND_S: Final = 30.0
+
+
+class Options(NamedTuple):
+    """The state folder, and where operators are listened to."""
+
+    state: Path
+    host: str
+    port: int
+
+
+class Control:
+    """One control process."""
+
+    def __init__(self, options: Options, importer: Importer) -> None:
+        self._options = options
+        self._importer = importer
+        self._over = asyncio.Event()
+        self._is_alone = False  # the data process is gone
+        self._peer: link.Peer | None = None
+        self._state: Mapping[str, Any] = {}
+        self._trouble = ""
+        self._caught_up_s = asyncio.get_running_loop().time()
+        self.orders: dict[str, link.Order] = {}  # what the data process may ask
+
+    async def run(self, door: socket.socket, secret: str) -> int:
+        """Until the data process ends, or a signal comes. Errors: OSError if there is no data process."""
+        loop = asyncio.get_running_loop()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sign, self._over.set)
+        host, port = door.getsockname()[:2]
+        app = operator.application(self, secret, _own_names(host, port))
+        server = _Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=CLOSES_WITHIN_S,
+            )
+        )
+        self._peer = await link.connect(self._options.state, lambda: link.Peer(self.orders, self._gone))
+        await self._peer.ask("hello", operator=f"{host}:{port}")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve([door]), name="operator port")
+            importing = tasks.create_task(self._import(), name="importer")
+            watching = tasks.create_task(self._watch(), name="state of the gate")
+            await self._over.wait()
+            watching.cancel()
+            await importing
+            if self._is_alone:
+                await asyncio.to_thread(self._importer.gate_died, unix_ms())
+            server.should_exit = True
+        return FAILED if self._trouble else OK
+
+    async def order(self, name: str, said: link.Said) -> Any:
+        """What the data process answers (operator.Desk)."""
+        if self._peer is None:
+            raise link.LinkLost("there is no data process")
+        return await self._peer.ask(name, **said)
+
+    def readiness(self) -> Mapping[str, str]:
+        """What keeps the gate from being ready (operator.Desk)."""
+        journal = self._state.get("journal", {})
+        behind_s = asyncio.get_running_loop().time() - self._caught_up_s
+        wrong = {
+            "gate": "" if self._state else "has not said its state yet",
+            "stopping": "open calls may end, new ones are refused" if self._state.get("is_stopping") else "",
+            "journal": journal.get("trouble", ""),
+            "ledger": self._trouble or (f"is {behind_s:.0f} s behind the journal" if behind_s > MOST_BEHIND_S else ""),
+        }
+        return {part: sentence for part, sentence in wrong.items() if sentence}
+
+    def _gone(self, _peer: link.Peer) -> None:
+        self._is_alone = True
+        self._over.set()
+
+    async def _import(self) -> None:
+        """Row by row until it is over and nothing is left."""
+        loop = asyncio.get_running_loop()
+        while True:
+            is_over = self._over.is_set()  # before the look: what was written by then is seen by it
+            try:
+                is_end = await asyncio.to_thread(self._importer.step)
+            except OSError as error:  # the disk is full or gone: what is there is still read later
+                self._trouble, is_end = f"cannot be written: {error}", True
+            else:
+                self._trouble = ""
+            if is_end:
+                self._caught_up_s = loop.time() if not self._trouble else self._caught_up_s
+                if is_over:
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(IDLE_S):
+                        await self._over.wait()
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                self._state = await self.order("state", {})
+            except (link.LinkLost, BadInput):
+                self._state = {}
+            await asyncio.sleep(STATE_S)
+
+
+class _Server(uvicorn.Server):
+    """Signals are the control process's business."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing is captured."""
+        yield
+
+
+def main(options: Options) -> int:
+    """Run it; the exit code. What is wrong is said in one line."""
+    try:
+        secret = token(options.state)
+        importer = Importer.opened(options.state)
+    except (BadInput, OSError) as error:
+        print(f"control: {error}", file=sys.stderr)  # noqa: T201  a process without a terminal of its own
+        return REFUSED
+    try:
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        door = socket.create_server((options.host, options.port), family=family, backlog=128)
+    except OSError as error:
+        print(f"control: {options.host}:{options.port} cannot be listened on: {error.strerror}", file=sys.stderr)  # noqa: T201  see above
+        return UNREACHABLE
+    return asyncio.run(_run(options, importer, door, secret))
+
+
+async def _run(options: Options, importer: Importer, door: socket.socket, secret: str) -> int:
+    try:
+        return await Control(options, importer).run(door, secret)
+    except (OSError, link.LinkLost) as error:
+        print(f"control: no data process at {options.state}: {error}", file=sys.stderr)  # noqa: T201  see above
+        return FAILED
+    finally:
+        importer.close()
+
+
+def _own_names(host: str, port: int) -> frozenset[str]:
+    shown = f"[{host}]" if ":" in host else host
+    return frozenset({f"{shown}:{port}", f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"})

@@ -1,0 +1,157 @@
+"""
+Which limits are in force, and since which revision: remembered over restarts, told to the journal.
+
+A budget's revision counts its own changes; the policy's number counts all of them, and every attempt carries it (design
+2: P12). A limit that was changed while nobody ran is a revision too. The file is replaced whole; one that cannot be read is
+kept beside, and numbers go on beyond any that it may have given out.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from swarmgate.core.compiler import Published
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.stores.journal import rows
+
+FILE: Final = "limits.json"
+CONFIGURATION: Final = "configuration"
+
+
+class Why(NamedTuple):
+    """Who set a limit, and what for."""
+
+    author: str
+    reason: str
+
+
+class Limit(NamedTuple):
+    """A limit as it is enforced, as it was published if it was, and whose it is."""
+
+    limits: Limits
+    published: Published | None
+    target: str
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One budget: its limits, since which policy, and whose word it was."""
+
+    limits: dict[str, Any]
+    policy: int
+    target: str
+    unit: str
+    amount: int
+    window_ms: int
+    at_ms: int
+    author: str
+    reason: str
+
+
+class _File(msgspec.Struct):
+    policy: int
+    budgets: dict[str, Kept]
+
+
+class InForce:
+    """
+    The limits of one state folder. `policy` is the number of the newest revision.
+
+    Errors: OSError if the file cannot be read.
+    """
+
+    def __init__(self, folder: Path, now_ms: int) -> None:
+        self._path = folder / FILE
+        self.sentence = ""
+        self._kept: dict[str, Kept] = {}
+        self.policy = 0
+        try:
+            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
+        except FileNotFoundError:
+            return
+        except msgspec.DecodeError as error:
+            aside = self._path.with_suffix(f".broken-{now_ms}")
+            self._path.replace(aside)
+            self.sentence = (
+                f"{self._path} cannot be read ({error}) and is kept as {aside.name}; revisions are counted anew"
+            )
+            self.policy = now_ms // 1_000
+            return
+        self.policy, self._kept = found.policy, found.budgets
+
+    def adopt(self, told: Mapping[str, Limit], why: Why, now_ms: int) -> dict[str, Limits]:
+        """
+        The same limits with the revisions that they have from now on; what differs from what was kept is a new one.
+
+        Nothing is on file before `save`.
+        """
+        policy, changed, adopted = self.policy + 1, False, {}
+        for name, limit in told.items():
+            kept = self._kept.get(name)
+            revision = 1 if kept is None else int(kept.limits["revision"])
+            if kept is None or _shape(kept.limits) != _shape(asdict(limit.limits)):
+                revision += kept is not None
+                changed = True
+                self._kept[name] = _kept(limit, revision, policy, why, now_ms)
+            adopted[name] = replace(limit.limits, revision=revision)
+        if changed:
+            self.policy = policy
+        return adopted
+
+    def rows(self, names: Mapping[str, object], seq: int, at_ms: int) -> list[rows.Revision]:
+        """What the journal says of these budgets, numbered from `seq` on."""
+        known = [(name, self._kept[name]) for name in names if name in self._kept]
+        return [_row(name, kept, seq + index, at_ms) for index, (name, kept) in enumerate(known)]
+
+    def save(self) -> None:
+        """Put it on file, whole. Errors: OSError."""
+        fresh = self._path.with_suffix(".new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(_File(self.policy, self._kept)))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+
+
+def _shape(form: dict[str, Any]) -> dict[str, Any]:
+    """What makes two limits the same; through JSON, which knows no tuples."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in form.items() if name != "revision"
+    }
+
+
+def _kept(limit: Limit, revision: int, policy: int, why: Why, now_ms: int) -> Kept:
+    form = asdict(limit.limits) | {"revision": revision}
+    published = limit.published
+    if published is None:
+        return Kept(form, policy, limit.target, "", 0, 0, now_ms, *why)
+    unit, amount, window_ms = published.unit.value, published.amount, published.window_ms
+    return Kept(form, policy, limit.target, unit, amount, window_ms, now_ms, *why)
+
+
+def _row(name: str, kept: Kept, seq: int, at_ms: int) -> rows.Revision:
+    limits = kept.limits
+    kind = BudgetKind(limits["kind"]).name.lower()
+    return rows.Revision(
+        seq,
+        at_ms,
+        kept.policy,
+        name,
+        limits["revision"],
+        kept.target,
+        kept.unit,
+        kept.amount,
+        kept.window_ms,
+        kind,
+        limits["burst"],
+        limits["quota"],
+        limits["window_ms"],
+        kept.author,
+        kept.reason,
+        kept.at_ms,
+        limits["paused"],
+    )
