@@ -124,7 +124,9 @@ def test_it_does_not_call_itself():
 
 
 def test_a_port_that_is_taken(tmp_path, provider):
-    done = run("up", "--port", str(provider.port), OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path))
+    done = run(
+        "up", "--port", str(provider.port), "--operator-port", "0", OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path)
+    )
     assert done.returncode == 3
     assert str(provider.port) in done.stderr
 

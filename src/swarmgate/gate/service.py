@@ -156,7 +156,7 @@ class Gate:
     @property
     def is_stopping(self) -> bool:
         """Whether new calls are turned away."""
-        return self.models.is_stopping
+        return self.desk.is_stopping
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
