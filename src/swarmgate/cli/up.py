@@ -31,9 +31,9 @@ def up(
     operator_port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Operator port; by default the one after the data port.")
     ] = None,
-    control: Annotated[
-        bool, typer.Option("--control/--no-control", help="Run the control process: ledger and operator port.")
-    ] = True,
+    no_control: Annotated[
+        bool, typer.Option("--no-control", help="Go without the control process: no ledger, no operator port.")
+    ] = False,
 ) -> None:
     """Relay calls through keys and budgets until stopped, and keep the evidence."""
     read = configured.read(config)
@@ -46,7 +46,7 @@ def up(
     setting = data.Setting(
         listen,
         folder,
-        Listen("127.0.0.1", _operator_port(listen, operator_port)) if control else None,
+        None if no_control else Listen("127.0.0.1", _operator_port(listen, operator_port)),
         _say,
         lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
         _bug,
