@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from swarmgate import __version__
+from swarmgate.cli import budgets as budget_list
 from swarmgate.cli import check as checker
 from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command(epilog=starter.EXAMPLE)(starter.init)
 app.command(epilog=checker.EXAMPLE)(checker.check)
 app.command(epilog=EXAMPLE)(up)
+app.command(epilog=budget_list.EXAMPLE)(budget_list.budgets)
 app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)

@@ -1,0 +1,90 @@
+"""`swarmgate budgets` before a running gate, and before none."""
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from eventually import eventually
+from swarmgate.cli import app
+from swarmgate.cli.exits import Exit
+
+sys.path.append(str(Path(__file__).parents[1] / "gate"))
+from stage import stage
+
+TEXT = """
+[targets.up]
+base_url = "http://127.0.0.1:{port}/v1"
+keys = {{ first = "env:KEY", second = "env:KEY" }}
+limits = ["2 concurrent"]
+key_limits = ["600 per 60s"]
+"""
+
+
+def call(*words):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, ["budgets", *words])
+
+
+def before_gate(*words, prepare=lambda gate: None, during=None):
+    async def play():
+        async with stage(text=TEXT) as running:
+            prepare(running.gate)
+            gate = f"http://127.0.0.1:{running.port}"
+            calling = asyncio.ensure_future(asyncio.to_thread(call, *words, "--gate", gate))
+            if during is not None:
+                await during(running.gate)
+            return await calling
+
+    return asyncio.run(play())
+
+
+def test_a_table_of_what_is_left():
+    result = before_gate(prepare=lambda gate: gate.operator.pause("up/first: 600 requests per 60s"))
+    assert result.exit_code == Exit.OK, result.output
+    for words in ("up: 2 concurrent", "paused", "when a person acts", "ready", "Targets"):
+        assert words in result.output
+
+
+def test_the_same_for_programs():
+    said = json.loads(before_gate("--json", "--units", "2", "--target", "up").output)
+    assert [row["target"] for row in said["targets"]] == ["up"]
+    assert {row["units"] for row in said["budgets"]} == {2}
+
+
+@pytest.mark.parametrize("words", [["--watch", "--json"], ["--watch"]])
+def test_watching_goes_on_until_the_gate_ends(words):
+    async def during(gate):
+        await eventually(lambda: len(gate.window.events) and gate.window.events._seen)
+        gate.operator.pause("up")
+        gate.window.events.look()
+        gate.window.events.close()
+
+    result = before_gate(*words, during=during)
+    assert result.exit_code == Exit.OK, result.output
+    if "--json" in words:
+        first, second = (json.loads(line) for line in result.output.splitlines())
+        assert {row["state"] for row in first["budgets"]} == {"ready"}
+        assert {row["state"] for row in second["budgets"]} == {"paused"}
+
+
+def test_a_target_that_is_not_there_is_named():
+    result = before_gate("--target", "down")
+    assert result.exit_code == Exit.USAGE
+    assert "down" in result.output
+
+
+def test_no_gate_is_said_and_is_no_traceback():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        result = call("--gate", f"http://127.0.0.1:{free.getsockname()[1]}")
+    assert result.exit_code == Exit.UNREACHABLE
+    assert "no gate answers" in result.output
+
+
+@pytest.mark.parametrize("gate", ["127.0.0.1:8787", "https://127.0.0.1", "http://x:99999", "http://"])
+def test_what_is_no_url_of_a_gate_is_said(gate):
+    assert call("--gate", gate).exit_code == Exit.USAGE
