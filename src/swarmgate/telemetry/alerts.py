@@ -1,0 +1,200 @@
+"""
+When somebody should look: a table of rules over the last minute, and one notice per change of state.
+
+Rules are judged on what calls met, not on spend (essay B). A rule says what holds; `Alerts` remembers what held, so that an
+alert which goes on is told once, and its end once, when it has been quiet for a minute.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from swarmgate.telemetry.window import MINUTE, SLOTS, Window
+
+QUIET_MS: Final = 60_000
+FEWEST: Final = 20  # of anything that a share is taken of
+
+
+class Thresholds(NamedTuple):
+    """Where alerts begin: shares in percent."""
+
+    p99_ms: int = 8_000  # essay A: slower than this is worth another model
+    limited_percent: int = 5
+    used_percent: int = 90
+    deferred_percent: int = 10
+    planning_percent: int = 20
+    refusals: int = 3  # of a target, inside a budget that was thought right
+    silent_ms: int = 60_000
+
+
+class Now(NamedTuple):
+    """
+    What rules look at.
+
+    `budgets`: rows with budget, target, unit, limit, remaining and backlog per class. `agents`: rows with agent, state and
+    silent_ms. `store`: what is wrong with the store, empty if nothing.
+    """
+
+    window: Window
+    budgets: Sequence[Mapping[str, Any]] = ()
+    agents: Sequence[Mapping[str, Any]] = ()
+    store: str = ""
+    limits: Thresholds = Thresholds()
+
+
+class Finding(NamedTuple):
+    """One thing that holds now: about what, in which words."""
+
+    subject: str
+    text: str
+
+
+def _percent(part: int, whole: int) -> int:
+    return 100 * part // whole if whole else 0
+
+
+def exhausted(now: Now) -> Iterator[Finding]:
+    """A budget has nothing left for ordinary calls while calls wait, or deferred some in the last minute."""
+    blocked: dict[str, int] = {}
+    for ends in now.window.ends().values():
+        for budget, count in ends.blocked.items():
+            blocked[budget] = blocked.get(budget, 0) + count
+    for row in now.budgets:
+        waiting = sum(row["backlog"].values())
+        deferred = blocked.get(row["budget"], 0)
+        if deferred or (waiting and row["remaining"]["P1"] <= 0):
+            yield Finding(row["budget"], f"{waiting} calls wait for it, {deferred} were deferred in the last minute")
+
+
+def deferrals_rise(now: Now) -> Iterator[Finding]:
+    """The share of deferred calls is high, and twice what it was in the five minutes before."""
+    before = now.window.ends(MINUTE, SLOTS - MINUTE)
+    for target, ends in now.window.ends().items():
+        share = _percent(ends.deferred, ends.calls)
+        old = _percent(before[target].deferred, before[target].calls) if target in before else 0
+        if ends.calls >= FEWEST and share >= now.limits.deferred_percent and share >= 2 * old:
+            yield Finding(target, f"{share} % of its calls were deferred in the last minute, {old} % before")
+
+
+def planned_badly(now: Now) -> Iterator[Finding]:
+    """Many deferrals at one target while others, which were used in the last minutes, idle (essay B)."""
+    used: dict[str, int] = {}
+    for row in now.budgets:
+        if row["limit"]:
+            share = 100 - _percent(max(0, row["remaining"]["P0"]), row["limit"])
+            used[row["target"]] = max(used.get(row["target"], 0), share)
+    idle = sorted(target for target, share in used.items() if share < 50)
+    for target, ends in now.window.ends().items():
+        free = [one for one in idle if one != target]
+        share = _percent(ends.deferred, ends.calls)
+        if free and ends.deferred >= FEWEST and share >= now.limits.planning_percent:
+            yield Finding(target, f"{share} % of its calls were deferred while {', '.join(free[:3])} had room")
+
+
+def slow(now: Now) -> Iterator[Finding]:
+    """P99 of one key x model x task type: a mean of 2 s hid a P99 of 40 s (essay A)."""
+    for who, sends in now.window.sends().items():
+        p99_ms = sends.p99_ms()
+        if sends.answered >= FEWEST and p99_ms > now.limits.p99_ms:
+            yield Finding(str(who), f"P99 is {p99_ms / 1_000:.1f} s over {sends.answered} answers of the last minute")
+
+
+def limited(now: Now) -> Iterator[Finding]:
+    """The share of 429s at a target."""
+    for target, (sent, refused) in _refused(now, lambda who: who.target).items():
+        share = _percent(refused, sent)
+        if sent >= FEWEST and share >= now.limits.limited_percent:
+            yield Finding(target, f"{share} % of {sent} sends of the last minute were refused with a limit")
+
+
+def limit_wrong(now: Now) -> Iterator[Finding]:
+    """Everything that leaves is inside the budgets: a target that refuses it has other limits than we think."""
+    for place, (sent, refused) in _refused(now, lambda who: f"{who.target}/{who.key}").items():
+        if refused >= now.limits.refusals:
+            yield Finding(place, f"{refused} of {sent} sends were refused although they were inside its budgets")
+
+
+def _refused(now: Now, place_of: Callable[[Any], str]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for who, sends in now.window.sends().items():
+        sent, refused = found.get(place_of(who), (0, 0))
+        found[place_of(who)] = (sent + sends.sent, refused + sends.limited)
+    return found
+
+
+def nearly_full(now: Now) -> Iterator[Finding]:
+    """A budget of tokens is used nearly whole."""
+    for row in now.budgets:
+        used = 100 - _percent(max(0, row["remaining"]["P0"]), row["limit"]) if row["limit"] else 0
+        if row["unit"] == "tokens" and used >= now.limits.used_percent:
+            yield Finding(row["budget"], f"{used} % of its tokens are used")
+
+
+def silent(now: Now) -> Iterator[Finding]:
+    """An agent that has calls but gives no sign of life."""
+    for row in now.agents:
+        if row["state"] == "running" and row["silent_ms"] >= now.limits.silent_ms:
+            yield Finding(row["agent"], f"has not been heard of for {row['silent_ms'] // 1_000} s")
+
+
+def degraded(now: Now) -> Iterator[Finding]:
+    """The store of budgets does not answer as it should."""
+    if now.store:
+        yield Finding("store", now.store)
+
+
+Rule = Callable[[Now], Iterable[Finding]]
+
+RULES: Final[dict[str, Rule]] = {
+    "budget_exhausted": exhausted,
+    "deferrals_rising": deferrals_rise,
+    "poor_planning": planned_badly,
+    "slow_p99": slow,
+    "refused_429": limited,
+    "tokens_nearly_used": nearly_full,
+    "silent_agent": silent,
+    "store_degraded": degraded,
+    "limit_probably_wrong": limit_wrong,
+}
+
+
+class Notice(NamedTuple):
+    """An alert begins or ends."""
+
+    alert: str
+    subject: str
+    begins: bool
+    at_ms: int
+    since_ms: int
+    text: str
+
+
+class Alerts:
+    """`judge` now and then: what changed. `firing` is what holds."""
+
+    def __init__(self, rules: Mapping[str, Rule] = RULES) -> None:
+        self._rules = rules
+        self._held: dict[tuple[str, str], tuple[int, int, str]] = {}  # since, last seen, the newest words
+
+    def judge(self, now: Now, now_ms: int) -> list[Notice]:
+        """The alerts that begin or end now."""
+        now.window.pass_to(now_ms)
+        notices = []
+        for alert, rule in self._rules.items():
+            for subject, text in rule(now):
+                since_ms, _, _ = self._held.get((alert, subject), (now_ms, 0, ""))
+                if (alert, subject) not in self._held:
+                    notices.append(Notice(alert, subject, True, now_ms, now_ms, text))
+                self._held[alert, subject] = (since_ms, now_ms, text)
+        for (alert, subject), (since_ms, seen_ms, text) in list(self._held.items()):
+            if now_ms - seen_ms >= QUIET_MS:
+                del self._held[alert, subject]
+                notices.append(Notice(alert, subject, False, now_ms, since_ms, text))
+        return notices
+
+    def firing(self) -> list[dict[str, object]]:
+        """What holds, oldest first."""
+        held = sorted(self._held.items(), key=lambda item: item[1][0])
+        return [
+            {"alert": alert, "subject": subject, "since_ms": since_ms, "text": text}
+            for (alert, subject), (since_ms, _, text) in held
+        ]

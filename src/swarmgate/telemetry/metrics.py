@@ -1,0 +1,149 @@
+"""
+From rows of the journal to metrics: one function per kind of row, in one table.
+
+What only the running gate knows (levels, lines, open calls) comes as a snapshot once per scrape. The data process counts
+nothing for this, so a metric more costs no call anything (design 3: two processes).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from swarmgate.stores.journal import rows
+from swarmgate.telemetry import names
+from swarmgate.telemetry.registry import Registry
+
+ANSWERED: Final = "ok"
+DEFERRED: Final = "deferred"
+CLASSES: Final = ("P0", "P1", "P2")
+MOST_TOKENS: Final = 1 << 40  # beyond this a target lies (reliability LG-12)
+
+# (target, model, prompt tokens, output tokens, cached tokens, instant): millionths; None where no price is known.
+Pricer = Callable[[str, str, int, int, int, int], int | None]
+
+
+class Metrics:
+    """`hear` rows in order; `state` before a scrape; `render` it."""
+
+    def __init__(self, price: Pricer, registry: Registry | None = None) -> None:
+        self._price = price
+        self.registry = registry or Registry()
+        self._out: dict[tuple[str, str], int] = {}  # until when a key is out; -1 = until a person acts
+        self._hear: dict[type, Callable[..., None]] = {
+            rows.Intent: self._intent,
+            rows.Note: self._note,
+            rows.End: self._end,
+            rows.Unconnected: lambda row: self.registry.add(names.UNCONNECTED, row.target, row.kind),
+            rows.Revision: lambda row: self.registry.add(names.REVISIONS, row.target, row.author),
+            rows.KeyEvent: self._key_event,
+            rows.LostToken: lambda row: self.registry.add(names.LOST, row.target, row.reason),
+            rows.ClockStep: lambda _: self.registry.add(names.CLOCK_STEPS),
+            rows.Gap: lambda row: self.registry.add(names.UNRECORDED, row.reason, amount=row.rows),
+        }
+
+    def hear(self, batch: Iterable[rows.Row]) -> None:
+        """Count rows; kinds that no metric is made of are passed."""
+        for row in batch:
+            count = self._hear.get(type(row))
+            if count is not None:
+                count(row)
+
+    def _intent(self, row: rows.Intent) -> None:
+        self.registry.add(names.RUNGS, row.target, row.model, str(row.rung))
+        if row.attempt > 1:
+            self.registry.add(names.RETRIES, row.target, row.model)
+
+    def _note(self, row: rows.Note) -> None:
+        told, who = self.registry, (row.target, row.key, row.model, row.task_type)
+        told.add(names.ATTEMPTS, *who, row.kind)
+        told.add(names.BYTES, row.target, "sent", amount=max(0, row.sent_bytes))
+        told.add(names.BYTES, row.target, "got", amount=max(0, row.got_bytes))
+        if row.kind == ANSWERED:
+            told.observe(names.LATENCY, *who, ms=row.took_ms)
+        if row.content_ms >= 0:
+            told.observe(names.CONTENT, *who, ms=row.content_ms)
+        for direction, tokens in (
+            ("prompt", row.prompt_tokens),
+            ("cached", row.cached_tokens),
+            ("output", row.output_tokens),
+        ):
+            if 0 < tokens < MOST_TOKENS:
+                told.add(names.TOKENS, *who, direction, amount=tokens)
+        if row.attempt == 1:
+            told.observe(names.QUEUE, row.target, CLASSES[row.priority], ms=row.queue_ms)
+        self._priced(row)
+        if row.end:
+            self._ended(row, row.end, row.end_reason)
+
+    def _priced(self, row: rows.Note) -> None:
+        if row.prompt_tokens < 0 and row.output_tokens < 0:
+            return
+        tokens = (max(0, row.prompt_tokens), max(0, row.output_tokens), max(0, row.cached_tokens))
+        cost_micro = self._price(row.target, row.model, *tokens, row.at_ms)
+        if cost_micro is None:
+            self.registry.add(names.UNPRICED, row.target, row.model)
+        else:
+            self.registry.add(names.COST, row.team, row.target, row.model, row.task_type, amount=cost_micro)
+
+    def _end(self, row: rows.End) -> None:
+        self._ended(row, row.end, row.reason)
+        if row.end == DEFERRED:
+            for one in row.blocked:
+                self.registry.add(names.DEFERRALS, row.target, one.budget, one.kind)
+
+    def _ended(self, row: rows.Note | rows.End, end: str, reason: str) -> None:
+        self.registry.add(names.CALLS, row.target, row.model, row.task_type, CLASSES[row.priority], end)
+        if reason:
+            self.registry.add(names.REASONS, row.target, end, reason)
+
+    def _key_event(self, row: rows.KeyEvent) -> None:
+        self.registry.add(names.EJECTIONS, row.target, row.key, row.what)
+        if row.what == "returned":
+            self._out.pop((row.target, row.key), None)
+        elif row.what != "created":
+            self._out[row.target, row.key] = row.until_ms or -1
+
+    def state(self, now_ms: int, budgets: Iterable[Mapping[str, Any]], calls: Iterable[Mapping[str, Any]]) -> None:
+        """
+        How the gate stands now.
+
+        `budgets`: rows with budget, target, unit, limit, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones with
+        state, priority, age_ms.
+        """
+        told = self.registry
+        for name in (names.KEY_OUT, names.UTILISATION, names.REMAINING, names.BACKLOG, names.OLDEST, names.OPEN):
+            told.forget(name)
+        for (target, key), until_ms in self._out.items():
+            if until_ms < 0 or until_ms > now_ms:
+                told.level(names.KEY_OUT, target, key, value=-1 if until_ms < 0 else (until_ms - now_ms) / 1_000)
+        for row in budgets:
+            self._budget(row)
+        oldest: dict[str, int] = {}
+        states: dict[str, int] = {}
+        for row in calls:
+            states[row["state"]] = states.get(row["state"], 0) + 1
+            if row["state"] == "queued":
+                oldest[row["priority"]] = max(oldest.get(row["priority"], 0), row["age_ms"])
+        for state, count in states.items():
+            told.level(names.OPEN, state, value=count)
+        for priority, age_ms in oldest.items():
+            told.level(names.OLDEST, priority, value=age_ms / 1_000)
+
+    def _budget(self, row: Mapping[str, Any]) -> None:
+        where = (row["target"], row["budget"])
+        best = row["remaining"][CLASSES[0]]
+        if row["limit"]:
+            used = max(0.0, 1 - best / row["limit"])
+            self.registry.level(names.UTILISATION, *where, row["unit"], value=used)
+        for priority in CLASSES:
+            self.registry.level(names.REMAINING, *where, priority, value=row["remaining"][priority])
+            self.registry.level(names.BACKLOG, *where, priority, value=row["backlog"][priority])
+
+    def alerts(self, firing: Iterable[tuple[str, str]]) -> None:
+        """Which alerts hold now: (alert, subject)."""
+        self.registry.forget(names.ALERTS)
+        for alert, subject in firing:
+            self.registry.level(names.ALERTS, alert, subject, value=1)
+
+    def render(self) -> bytes:
+        """Everything, as a scrape reads it."""
+        return self.registry.render()

@@ -1,0 +1,121 @@
+from facts import START_MS, budget, end, note
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarmgate.telemetry.alerts import QUIET_MS, RULES, Alerts, Finding, Now
+from swarmgate.telemetry.window import LATENCY_EDGES_MS, SLOT_MS, SLOTS, Window
+
+
+def judged(*batch, at_ms=START_MS + 1_000, **state):
+    """What begins after these rows: {alert: [subject, ...]}."""
+    window = Window()
+    window.hear(batch)
+    found: dict[str, list[str]] = {}
+    for notice in Alerts().judge(Now(window, **state), at_ms):
+        found.setdefault(notice.alert, []).append(notice.subject)
+    return found
+
+
+def notes(count, **said):
+    return [note(f"c{number}", **said) for number in range(count)]
+
+
+def test_the_users_incident_is_named_by_key_model_and_task_type():
+    """A mean of 2 s hid a P99 of 40 s (essay A): one batch task among others of the same key and model."""
+    healthy = notes(400, task_type="hypotheses", took_ms=1_500)
+    blown = [*notes(60, task_type="literature", took_ms=2_500), *notes(3, task_type="literature", took_ms=40_000)]
+    assert sum(row.took_ms for row in healthy + blown) / len(healthy + blown) < 2_000
+    assert judged(*healthy, *blown) == {"slow_p99": ["openai/k1 m literature"]}
+
+
+def test_too_few_answers_say_nothing_about_their_tail():
+    assert judged(*notes(5, took_ms=60_000)) == {}
+
+
+def test_429s_inside_the_budget_mean_that_the_limit_is_wrong():
+    refused = notes(4, kind="rate", status=429, end="")
+    assert judged(*notes(30), *refused) == {"refused_429": ["openai"], "limit_probably_wrong": ["openai/k1"]}
+    assert judged(*notes(200), *notes(2, kind="rate", status=429)) == {}
+
+
+def test_deferrals_of_a_budget_mean_that_it_is_exhausted():
+    assert judged(end(), budgets=[budget(left=0)]) == {"budget_exhausted": ["openai: 5 per 60s"]}
+    assert judged(budgets=[budget(left=0, waiting=2)]) == {"budget_exhausted": ["openai: 5 per 60s"]}
+    assert judged(budgets=[budget(left=0)]) == {}
+
+
+def test_a_share_of_deferrals_alarms_when_it_rises_and_not_while_it_stays():
+    now = [*notes(80), *[end(f"d{number}") for number in range(30)]]
+    assert "deferrals_rising" in judged(*now)
+    before = [row for minutes in range(1, 6) for row in deferred_before(minutes)]
+    assert "deferrals_rising" not in judged(*before, *now)
+
+
+def deferred_before(minutes):
+    at_ms = START_MS - minutes * 60_000
+    return [*notes(80, at_ms=at_ms), *[end(f"d{number}", at_ms) for number in range(30)]]
+
+
+def test_deferrals_here_while_others_idle_are_poor_planning():
+    rows = [*notes(20), *[end(f"d{number}") for number in range(25)]]
+    busy, free = budget(left=0), budget("other: 9 per 1s", target="other", left=90)
+    assert judged(*rows, budgets=[busy, free])["poor_planning"] == ["openai"]
+    assert "poor_planning" not in judged(*rows, budgets=[busy, budget("other", target="other", left=10)])
+
+
+def test_states_of_the_gate():
+    agents = [
+        {"agent": "a1", "state": "running", "silent_ms": 61_000},
+        {"agent": "a2", "state": "running", "silent_ms": 9},
+    ]
+    assert judged(agents=agents) == {"silent_agent": ["a1"]}
+    assert judged(store="does not answer; deciding by local share") == {"store_degraded": ["store"]}
+    assert judged(budgets=[budget("t", unit="tokens", left=9)]) == {"tokens_nearly_used": ["t"]}
+    assert judged(budgets=[budget("t", unit="tokens", left=11)]) == {}
+
+
+@given(st.lists(st.booleans(), max_size=60))
+def test_one_notice_per_change_of_state(holds):
+    """However often a rule finds the same, it is told once, and its end once it was quiet for a minute."""
+    held = [False]
+    alerts = Alerts({"x": lambda _: [Finding("s", "text")] if held[0] else []})
+    window, told, last_seen, at_ms = Window(), [], None, START_MS
+    firing = False
+    for held[0] in holds:
+        at_ms += QUIET_MS // 4
+        told = alerts.judge(Now(window), at_ms)
+        last_seen = at_ms if held[0] else last_seen
+        expected = last_seen is not None and at_ms - last_seen < QUIET_MS
+        assert [notice.begins for notice in told] == ([expected] if expected is not firing else [])
+        firing = expected
+        assert bool(alerts.firing()) is firing
+
+
+@given(st.lists(st.integers(0, 400_000), min_size=1, max_size=200))
+def test_the_p99_is_the_edge_above_the_true_one(latencies):
+    window = Window()
+    window.hear([note(f"c{number}", took_ms=took_ms) for number, took_ms in enumerate(latencies)])
+    (sends,) = window.sends().values()
+    true_ms = sorted(latencies)[-(-len(latencies) * 99 // 100) - 1]
+    assert sends.p99_ms() >= min(true_ms, LATENCY_EDGES_MS[-1])
+    assert sends.p99_ms() <= max(LATENCY_EDGES_MS[0], true_ms * 1.26)
+
+
+@given(st.lists(st.integers(0, SLOTS * SLOT_MS), min_size=1, max_size=50))
+def test_the_window_forgets_and_never_grows(steps):
+    window, at_ms = Window(), START_MS
+    for step in steps:
+        at_ms += step
+        window.hear([note(at_ms=at_ms)])
+    recent = [
+        total
+        for total in [START_MS + sum(steps[: index + 1]) for index in range(len(steps))]
+        if total // SLOT_MS > at_ms // SLOT_MS - 6
+    ]
+    (sends,) = window.sends().values()
+    assert sends.sent == len(recent)
+    assert len(window._slots) <= SLOTS
+
+
+def test_every_rule_says_what_it_looks_at():
+    assert all(rule.__doc__ for rule in RULES.values())

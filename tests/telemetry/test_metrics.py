@@ -1,0 +1,131 @@
+import ast
+import re
+from pathlib import Path
+
+from facts import START_MS, budget, end, intent, note
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+import swarmgate.telemetry
+from swarmgate.stores.journal import rows
+from swarmgate.telemetry import names
+from swarmgate.telemetry.alerts import RULES
+from swarmgate.telemetry.metrics import Metrics
+from swarmgate.telemetry.registry import OTHER, Registry
+
+FOLDER = Path(swarmgate.telemetry.__file__).parent
+
+
+def cheap(_target, model, prompt, output, _cached, _at_ms):
+    return None if model == "unpriced" else prompt + 4 * output
+
+
+def scraped(metrics):
+    """Every sample as {(name, labels): value}."""
+    families = text_string_to_metric_families(metrics.render().decode())
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def value(metrics, name, **labels):
+    return scraped(metrics).get((names.PREFIX + name, tuple(sorted(labels.items()))), 0)
+
+
+def test_an_answer_is_counted_with_its_key_model_and_task_type():
+    metrics = Metrics(cheap)
+    metrics.hear([intent(), note(task_type="literature", took_ms=7_900)])
+    who = {"target": "openai", "key": "k1", "model": "m", "task_type": "literature"}
+    assert value(metrics, "attempts_total", **who, kind="ok") == 1
+    assert value(metrics, "attempt_seconds_bucket", **who, le="7.0") == 0
+    assert value(metrics, "attempt_seconds_bucket", **who, le="8.0") == 1
+    assert value(metrics, "tokens_total", **who, direction="output") == 50
+    assert value(metrics, "cost_micro_total", team="", target="openai", model="m", task_type="literature") == 300
+    ended = {"target": "openai", "model": "m", "task_type": "literature", "priority": "P1", "end": "answered"}
+    assert value(metrics, "calls_total", **ended) == 1
+
+
+def test_an_unknown_price_is_visible_and_no_cost():
+    metrics = Metrics(cheap)
+    metrics.hear([note(model="unpriced")])
+    assert value(metrics, "unpriced_attempts_total", target="openai", model="unpriced") == 1
+    assert not [name for name, _ in scraped(metrics) if name == "swarmgate_cost_micro_total"]
+
+
+def test_a_deferral_names_what_blocked_it():
+    metrics = Metrics(cheap)
+    metrics.hear([end()])
+    assert value(metrics, "deferrals_total", target="openai", budget="openai: 5 per 60s", kind="time") == 1
+    assert value(metrics, "ends_total", target="openai", end="deferred", reason="policy_rate") == 1
+
+
+def test_a_key_that_is_out_counts_down_and_comes_back():
+    metrics = Metrics(cheap)
+    metrics.hear([rows.KeyEvent(1, START_MS, "openai", "k1", "ejected", "target_rate", START_MS + 60_000)])
+    metrics.hear([rows.KeyEvent(2, START_MS, "openai", "k2", "dead", "target_no_money")])
+    metrics.state(START_MS + 20_000, [], [])
+    assert value(metrics, "key_out_seconds", target="openai", key="k1") == 40
+    assert value(metrics, "key_out_seconds", target="openai", key="k2") == -1
+    metrics.hear([rows.KeyEvent(3, START_MS, "openai", "k1", "returned")])
+    metrics.state(START_MS + 21_000, [], [])
+    assert ("swarmgate_key_out_seconds", (("key", "k1"), ("target", "openai"))) not in scraped(metrics)
+
+
+def test_the_gate_as_it_stands():
+    metrics = Metrics(cheap)
+    calls = [{"state": "queued", "priority": "P2", "age_ms": age_ms} for age_ms in (50, 4_000)]
+    metrics.state(START_MS, [budget(left=25, waiting=2)], [*calls, {"state": "running", "priority": "P0", "age_ms": 9}])
+    assert value(metrics, "budget_used_ratio", target="openai", budget="openai: 5 per 60s", unit="requests") == 0.75
+    assert value(metrics, "backlog_calls", target="openai", budget="openai: 5 per 60s", priority="P1") == 2
+    assert value(metrics, "oldest_wait_seconds", priority="P2") == 4
+    assert value(metrics, "open_calls", state="queued") == 2
+    metrics.state(START_MS, [], [])
+    assert not [name for name, _ in scraped(metrics) if name in {"swarmgate_open_calls", "swarmgate_backlog_calls"}]
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=60))
+def test_labels_are_bounded_and_nothing_is_lost(models):
+    metrics = Metrics(cheap, Registry(most_series=5))
+    for model in models:
+        metrics.hear([note(model=model)])
+    seen = {
+        dict(labels)["model"]: count
+        for (name, labels), count in scraped(metrics).items()
+        if name.endswith("attempts_total")
+    }
+    assert len(seen) <= 6
+    assert sum(seen.values()) == len(models)
+    if len(set(models) - {OTHER}) > 5:
+        assert value(metrics, "label_overflow_total", metric="attempts_total") > 0
+
+
+def test_agents_are_never_a_label():
+    labels = {label for name in names.ALL for label in name.labels}
+    assert labels.isdisjoint({"agent", "goal", "step", "task", "call", "request_id", "trace"})
+
+
+def test_every_name_is_made_once_and_only_here():
+    constants = [one for one in vars(names).values() if isinstance(one, names.Name)]
+    assert sorted(constants) == sorted(names.ALL)
+    assert len({one.name for one in constants}) == len(constants)
+    for file in FOLDER.parent.rglob("*.py"):
+        if file.name != "names.py":
+            strings = [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
+            assert not [
+                text
+                for text in strings
+                if isinstance(text, str) and text.startswith("swarmgate_") and text != "swarmgate_"
+            ], file
+
+
+def test_shipped_rules_cover_every_alert_and_use_metrics_that_exist():
+    text = (FOLDER / "prometheus_rules.yml").read_text()
+    assert sorted(re.findall(r"- alert: (\w+)", text)) == sorted(RULES)
+    known = {one.name for one in names.ALL} | {f"{one.name}_bucket" for one in names.ALL if one.kind == "histogram"}
+    assert set(re.findall(r"swarmgate_(\w+)", text)) <= known
+    for name, labels in re.findall(r"swarmgate_(\w+)\{([^}]*)\}", text):
+        declared = next(one for one in names.ALL if one.name == name.removesuffix("_bucket"))
+        assert {pair.partition("=")[0] for pair in labels.split(",")} <= set(declared.labels)
