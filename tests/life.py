@@ -17,6 +17,7 @@ from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import leave
 from swarmgate.core.outcome import Signal, classify
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, Rung, State, Step
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.waiting import Room
@@ -172,7 +173,7 @@ class FarStore:
         if delay_ms <= ANSWER_MS:
             self.time.at(now_ms + delay_ms, self.fire, call, answer)
             return
-        self.time.at(now_ms + ANSWER_MS, self.fire, call, StoreLost("gate_store_lost"))
+        self.time.at(now_ms + ANSWER_MS, self.fire, call, StoreLost(Reason.GATE_STORE_LOST))
         if isinstance(answer, Granted):
             names = tuple(name for name, _, _ in request.alternatives[answer.chosen])
             self.time.at(now_ms + delay_ms, self.release, request.lease, names)

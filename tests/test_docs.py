@@ -99,11 +99,6 @@ def test_the_tables_of_codes_are_current():
     assert REASONS.read_text() == current(REASONS.read_text()), "python tests/test_docs.py writes them anew"
 
 
-def test_every_trouble_of_the_shared_store_is_explained():
-    trouble = pytest.importorskip("swarmgate.stores.valkey.trouble").Trouble
-    assert first_cells(section(REASONS.read_text(), "Codes of a lost store")) == set(trouble)
-
-
 def test_every_command_is_told():
     assert set(re.findall(r"^- `swarmgate (\w+)", README, re.MULTILINE)) == set(COMMANDS)
 

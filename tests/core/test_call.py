@@ -46,6 +46,7 @@ from swarmgate.core.events import (
     StoreLost,
 )
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State
 from swarmgate.core.retry import MOST_RETRIES
 
@@ -63,7 +64,7 @@ SAMPLES = [
     Granted(0, 0, 60_000),
     DENIED,
     DENIED._replace(kind=BlockKind.NEVER),
-    StoreLost("gate_store_lost"),
+    StoreLost(Reason.GATE_STORE_LOST),
     Progress(1),
     OK,
     FAILS,

@@ -341,3 +341,34 @@ def test_nothing_is_taken_backwards(units, reserved):
     with pytest.raises(BadInput, match="backwards"):
         kernel.take(made, ask(("s", 0, 1), demand), 1_000_000)
     assert state(made) == before
+
+
+@pytest.mark.parametrize(("wait_ms", "kind"), [(10, BlockKind.TIME), (1_000, BlockKind.EVENT)])
+def test_an_alternative_a_moment_away_is_preferred_to_one_that_waits_for_an_event(wait_ms, kind):
+    one = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)
+    made = book(slots=Limits(BudgetKind.LEASES, burst=1), bucket=one)
+    made.cells["bucket"].level = wait_ms
+    kernel.take(made, ask(("slots", 0, 1), lease="holder"), made.now_ms)
+    asked = Take("t", "t", 1, first_score(1), ((("slots", 0, 1),), (("bucket", 1, 0),)), 10_000, waits=False)
+    assert kernel.take(made, asked, made.now_ms).kind is kind
+
+
+def test_no_instant_is_certain_while_more_is_overdue_than_a_step_may_end():
+    made = book(now_ms=0, slots=Limits(BudgetKind.LEASES, burst=250))
+    for number in range(250):
+        kernel.take(made, ask(("slots", 0, 1), lease=f"l{number}", lease_ms=1_000), 0)
+    whole = ask(("slots", 0, 250), lease="all", waits=False)
+    assert kernel.take(made, whole, 500).certain_ms == 1_000
+    told = [kernel.take(made, whole, 1_000 + step) for step in range(3)]
+    assert {answer.certain_ms for answer in told if isinstance(answer, Denied)} == {EXACT}
+    assert isinstance(told[-1], Granted)
+
+
+def test_places_granted_without_the_store_are_held_until_they_end():
+    made = book(now_ms=0, slots=Limits(BudgetKind.LEASES, burst=2, hold_ms=100))
+    kernel.settle(made, "far", (("slots", 0, 2),), 0, last=False)
+    asked = ask(("slots", 0, 1), waits=False)
+    assert isinstance(kernel.take(made, asked, 10), Denied)
+    kernel.settle(made, "far", (("slots", 0, 0),), 20, last=True)
+    assert isinstance(kernel.take(made, asked, 119), Denied)
+    assert isinstance(kernel.take(made, asked, 120), Granted)

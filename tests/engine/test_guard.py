@@ -7,105 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from life import ANSWER_MS, LONG_AGO_MS, FarStore, Life, World, route, rung
+from gates import BURST, QUOTA, RATE, Gates
+from life import ANSWER_MS, Life, World, route, rung
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied, Granted
-from swarmgate.core.book import Book, Take, Usage, first_score
+from swarmgate.core.book import Take, Usage, first_score
 from swarmgate.core.commands import End
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.reasons import Reason
 from swarmgate.engine.guard import PROBE_MS, Guard, OutageMode
-from swarmgate.lab.sim.virtual_time import VirtualTime
-
-START_MS = 1_000_000
-BURST, QUOTA = 20, 10  # units, units per second
-RATE = Limits(BudgetKind.LEVEL, burst=BURST, quota=QUOTA, window_ms=1_000)
-SLOTS = Limits(BudgetKind.LEASES, burst=4, lease_ms=2_000)
-DAY = Limits(BudgetKind.COUNTER, burst=30, window_ms=86_400_000, slices=24)
-LIMITS = {"rate": RATE, "other": RATE, "slots": SLOTS, "day": DAY}
-
-
-class Link(FarStore):
-    """A link that is cut between `down_ms` and `up_ms`: then nothing reaches the store, and takes get no answer."""
-
-    def __init__(self, time, book):
-        super().__init__(time, None, book, repeat(1), set())
-        self.outages = []
-        self.left = []
-
-    def cut(self):
-        return any(down_ms <= self.time.now_ms() < up_ms for down_ms, up_ms in self.outages)
-
-    def take(self, call, request):
-        if self.cut():
-            self.time.at(self.time.now_ms() + ANSWER_MS, self.fire, call, StoreLost("gate_store_lost"))
-        else:
-            super().take(call, request)
-
-    def _run(self, act, *arguments):
-        if not self.cut():
-            super()._run(act, *arguments)
-
-    def leave(self, ticket, lines):
-        self.left.append((ticket, lines))
-        super().leave(ticket, lines)
-
-    def define(self, budget, limits):
-        kernel.define(self.book, budget, limits)
-
-
-class Gates:
-    """Guards in several processes before one store; `told` is what each call heard, and when."""
-
-    def __init__(self, number=1, limits=LIMITS, **modes):
-        self.time = VirtualTime()
-        self.time.run(START_MS)
-        self.book = Book(LONG_AGO_MS)
-        kernel.advance(self.book, START_MS)
-        self.links, self.guards = [], []
-        self.told = {}
-        self.asked = 0
-        for _ in range(number):
-            link = Link(self.time, self.book)
-            guard = Guard(link, self.time, number)
-            link.fire = guard.heard
-            guard.fire = self.hear
-            guard.modes = {name: OutageMode(mode) for name, mode in modes.items()}
-            for name, one in limits.items():
-                guard.define(name, one)
-            self.links.append(link)
-            self.guards.append(guard)
-
-    def cut(self, from_ms, for_ms, links=None):
-        for link in links or self.links:
-            link.outages.append((START_MS + from_ms, START_MS + from_ms + for_ms))
-
-    def hear(self, call, event):
-        assert call.id not in self.told
-        self.told[call.id] = (event, self.time.now_ms())
-
-    def ask(self, *demands, gate=0, **rest):
-        self.asked += 1
-        name = f"c{self.asked}"
-        call = SimpleNamespace(id=name)
-        self.guards[gate].take(call, Take(name, f"{name}.1", 1, first_score(1), (demands,), 60_000, **rest))
-        return name
-
-    def run(self, for_ms):
-        self.time.run(self.time.now_ms() + for_ms)
-
-    def answer(self, *demands, **rest):
-        name = self.ask(*demands, **rest)
-        self.run(ANSWER_MS + 1)
-        return self.told[name][0]
-
-    def lose(self, for_ms):
-        """The store goes, and somebody notices."""
-        self.cut(self.time.now_ms() - START_MS, for_ms)
-        self.ask()
-        self.run(ANSWER_MS + 1)
-        assert self.guards[0].lost
 
 
 def test_a_share_begins_cold_and_grants_its_part_of_the_rate():
@@ -144,7 +55,7 @@ def test_a_share_that_cannot_hold_the_call_is_closed():
 def test_slots_are_shared_once_those_of_the_store_have_ended():
     gates = Gates(2)
     gates.lose(60_000)
-    assert isinstance(gates.answer(("slots", 0, 1)), Denied)
+    assert isinstance(gates.answer(("slots", 0, 1), waits=False), Denied)
     gates.run(2_000)
     got = [gates.answer(("slots", 0, 1)) for _ in range(3)]
     assert [isinstance(one, Granted) for one in got] == [True, True, False]
@@ -262,14 +173,34 @@ def test_one_call_in_a_while_tries_the_lost_store_and_the_others_do_not_wait_for
     assert [later - sooner for sooner, later in pairwise(slow)] == [PROBE_MS + ANSWER_MS] * 2
 
 
-def test_slots_are_no_debt():
+def test_slots_in_use_are_told_at_the_return_and_end_there():
     gates = Gates(1)
     gates.lose(5_000)
     gates.run(3_000)
     assert isinstance(gates.answer(("slots", 0, 1)), Granted)
+    lease = f"c{gates.asked}.1"
     gates.run(3_000)
-    assert isinstance(gates.answer(("slots", 0, 4)), Granted)
-    assert gates.guards[0].reported_units == 0
+    assert isinstance(gates.answer(("rate", 1, 0)), Granted)  # by the store: it is back
+    assert gates.guards[0].reported_units == 1
+    assert isinstance(gates.answer(("slots", 0, 4), waits=False), Denied)
+    assert isinstance(gates.answer(("slots", 0, 3)), Granted)
+    gates.guards[0].settle(lease, (Usage("slots", 0, 0),), last=True)
+    gates.run(2)
+    assert isinstance(gates.answer(("slots", 0, 1)), Granted)
+    assert isinstance(gates.answer(("slots", 0, 1)), Denied)
+
+
+def test_a_hold_that_runs_at_the_return_goes_on_in_the_store():
+    gates = Gates(1, {"rate": RATE, "slots": Limits(BudgetKind.LEASES, burst=2, hold_ms=2_000, lease_ms=3_000)})
+    gates.lose(5_000)
+    gates.run(4_000)
+    assert isinstance(gates.answer(("slots", 0, 2)), Granted)
+    gates.guards[0].settle(f"c{gates.asked}.1", (Usage("slots", 0, 0),), last=True)
+    gates.run(1_000)
+    assert isinstance(gates.answer(("rate", 1, 0)), Granted)
+    assert isinstance(gates.answer(("slots", 0, 1), waits=False), Denied)
+    gates.run(2_000)
+    assert isinstance(gates.answer(("slots", 0, 2)), Granted)
 
 
 def test_what_exceeds_a_reservation_after_the_return_is_told_and_the_rest_is_not_told_twice():

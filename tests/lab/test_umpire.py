@@ -99,9 +99,10 @@ def test_admission_beyond_the_bound_is_found():
         assert world.umpire.over_bound == (number == bound)
 
 
-def test_who_is_not_woken_when_a_limit_rises_idles(monkeypatch):
-    monkeypatch.setattr(Room, "raised", lambda _self, _budget: None)
-    world = World(small("hidden-limit"), 8, ())
+def test_who_sleeps_longer_than_the_store_said_idles(monkeypatch):
+    wait = Room.wait
+    monkeypatch.setattr(Room, "wait", lambda self, call, due_ms: wait(self, call, due_ms + 5_000))
+    world = World(small("planner"), 1, ())
     world.run()
     assert any("slept that could run" in sentence for sentence in violations(world))
 

@@ -11,7 +11,7 @@ from gates import ask, asked, opened, until
 from swarmgate.core.answers import Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.stores.valkey.trouble import Trouble
+from swarmgate.core.reasons import Reason
 
 COUNTER = Limits(BudgetKind.COUNTER, burst=10**9, window_ms=86_400_000, slices=24)
 INFO = "redis_version:7.2.4\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\nrole:master\r\nrun_id:fake\r\n"
@@ -59,31 +59,31 @@ def good(**other):
 
 
 ERRORS = {
-    "-LOADING Valkey is loading the dataset in memory": Trouble.LOADING,
-    "-BUSY Valkey is busy running a script. You can only call SCRIPT KILL": Trouble.BUSY,
-    "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.": Trouble.READ_ONLY,
-    "-READONLY You can't write against a read only replica.": Trouble.READ_ONLY,
-    "-NOREPLICAS Not enough good replicas to write.": Trouble.READ_ONLY,
-    "-CLUSTERDOWN The cluster is down": Trouble.MOVED,
-    "-MOVED 3999 127.0.0.1:1": Trouble.MOVED,
-    "-ASK 3999 127.0.0.1:1": Trouble.MOVED,
-    "-TRYAGAIN Multiple keys request during rehashing of slot": Trouble.MOVED,
-    "-CROSSSLOT Keys in request don't hash to the same slot": Trouble.BROKEN,
-    "-NOAUTH Authentication required.": Trouble.REFUSED,
-    "-WRONGPASS invalid username-password pair or user is disabled.": Trouble.REFUSED,
-    "-NOPERM this user has no permissions to run the 'evalsha' command": Trouble.REFUSED,
-    "-OOM command not allowed when used memory > 'maxmemory'.": Trouble.FULL,
-    "-MISCONF Errors writing to the AOF file: No space left on device": Trouble.FULL,
-    "-WRONGTYPE Operation against a key holding the wrong kind of value": Trouble.BROKEN,
-    "-ERR user_script:1: attempt to index a nil value": Trouble.BROKEN,
-    "+OK": Trouble.BROKEN,
-    ":1": Trouble.BROKEN,
-    "*0": Trouble.BROKEN,
-    "$-1": Trouble.BROKEN,
-    "$5\r\nhello": Trouble.BROKEN,
-    "$4\r\n\x94\x01\x02\x90": Trouble.BROKEN,
-    "?garbage": Trouble.BROKEN,
-    "$100\r\nhalf": Trouble.SILENT,
+    "-LOADING Valkey is loading the dataset in memory": Reason.GATE_STORE_LOADING,
+    "-BUSY Valkey is busy running a script. You can only call SCRIPT KILL": Reason.GATE_STORE_BUSY,
+    "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.": Reason.GATE_STORE_READ_ONLY,
+    "-READONLY You can't write against a read only replica.": Reason.GATE_STORE_READ_ONLY,
+    "-NOREPLICAS Not enough good replicas to write.": Reason.GATE_STORE_READ_ONLY,
+    "-CLUSTERDOWN The cluster is down": Reason.GATE_STORE_MOVED,
+    "-MOVED 3999 127.0.0.1:1": Reason.GATE_STORE_MOVED,
+    "-ASK 3999 127.0.0.1:1": Reason.GATE_STORE_MOVED,
+    "-TRYAGAIN Multiple keys request during rehashing of slot": Reason.GATE_STORE_MOVED,
+    "-CROSSSLOT Keys in request don't hash to the same slot": Reason.GATE_STORE_BROKEN,
+    "-NOAUTH Authentication required.": Reason.GATE_STORE_REFUSED,
+    "-WRONGPASS invalid username-password pair or user is disabled.": Reason.GATE_STORE_REFUSED,
+    "-NOPERM this user has no permissions to run the 'evalsha' command": Reason.GATE_STORE_REFUSED,
+    "-OOM command not allowed when used memory > 'maxmemory'.": Reason.GATE_STORE_FULL,
+    "-MISCONF Errors writing to the AOF file: No space left on device": Reason.GATE_STORE_FULL,
+    "-WRONGTYPE Operation against a key holding the wrong kind of value": Reason.GATE_STORE_BROKEN,
+    "-ERR user_script:1: attempt to index a nil value": Reason.GATE_STORE_BROKEN,
+    "+OK": Reason.GATE_STORE_BROKEN,
+    ":1": Reason.GATE_STORE_BROKEN,
+    "*0": Reason.GATE_STORE_BROKEN,
+    "$-1": Reason.GATE_STORE_BROKEN,
+    "$5\r\nhello": Reason.GATE_STORE_BROKEN,
+    "$4\r\n\x94\x01\x02\x90": Reason.GATE_STORE_BROKEN,
+    "?garbage": Reason.GATE_STORE_BROKEN,
+    "$100\r\nhalf": Reason.GATE_STORE_SILENT,
 }
 
 
@@ -113,7 +113,7 @@ def test_what_was_answered_is_told_though_the_server_dies_with_the_next(tmp_path
         async with fake(tmp_path, good(EVALSHA=answer)) as url, opened(url, c=COUNTER) as store:
             await until(lambda: scripts == [1])
             events = await asyncio.gather(*[asked(store, ask(f"l{one}", ("c", 1, 0))) for one in range(100)])
-            assert events == [Granted(5, 0, 9)] * 64 + [StoreLost(Trouble.UNREACHABLE)] * 36
+            assert events == [Granted(5, 0, 9)] * 64 + [StoreLost(Reason.GATE_STORE_UNREACHABLE)] * 36
             assert scripts == [1, 64, 36]
 
     asyncio.run(main())
@@ -135,13 +135,13 @@ def test_a_server_that_never_answers_the_script_gives_way_to_the_next_which_hear
 @pytest.mark.parametrize(
     ("answers", "trouble"),
     [
-        (good(INFO=f"${len(INFO)}\r\n{INFO}\r\n".replace("7.2.4", "6.2.9").encode()), Trouble.UNFIT),
-        (good(EXISTS=b"-LOADING Valkey is loading the dataset in memory\r\n"), Trouble.LOADING),
-        (good(EXISTS=b"-MOVED 1 127.0.0.1:1\r\n"), Trouble.UNREACHABLE),
-        (good(INFO=b"-NOAUTH Authentication required.\r\n"), Trouble.REFUSED),
-        (good(INFO=b"$2\r\nhi\r\n"), Trouble.BROKEN),
-        (good(INFO=b":5\r\n"), Trouble.BROKEN),
-        (good(INFO=None), Trouble.UNREACHABLE),
+        (good(INFO=f"${len(INFO)}\r\n{INFO}\r\n".replace("7.2.4", "6.2.9").encode()), Reason.GATE_STORE_UNFIT),
+        (good(EXISTS=b"-LOADING Valkey is loading the dataset in memory\r\n"), Reason.GATE_STORE_LOADING),
+        (good(EXISTS=b"-MOVED 1 127.0.0.1:1\r\n"), Reason.GATE_STORE_UNREACHABLE),
+        (good(INFO=b"-NOAUTH Authentication required.\r\n"), Reason.GATE_STORE_REFUSED),
+        (good(INFO=b"$2\r\nhi\r\n"), Reason.GATE_STORE_BROKEN),
+        (good(INFO=b":5\r\n"), Reason.GATE_STORE_BROKEN),
+        (good(INFO=None), Reason.GATE_STORE_UNREACHABLE),
     ],
 )
 def test_a_server_that_is_not_fit_is_not_asked(tmp_path, answers, trouble):

@@ -13,7 +13,7 @@ from conftest import wait_for
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.stores.valkey.trouble import Trouble
+from swarmgate.core.reasons import Reason
 from swarmgate.testing.kit import most_in_any_window
 
 COUNTER = Limits(BudgetKind.COUNTER, burst=100_000, window_ms=86_400_000, slices=24)
@@ -82,7 +82,7 @@ def test_a_killed_server_comes_back_cold(own_server, options):
             flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
             await asyncio.sleep(0.3)
             own_server.kill()
-            await until(lambda: store.trouble is Trouble.UNREACHABLE)
+            await until(lambda: store.trouble is Reason.GATE_STORE_UNREACHABLE)
             before = len(heard)
             own_server.start()
             back = time.monotonic()
@@ -92,7 +92,7 @@ def test_a_killed_server_comes_back_cold(own_server, options):
             stop.set()
             await flooding
             lost = {event.reason for event in heard if isinstance(event, StoreLost)}
-            assert lost == {Trouble.UNREACHABLE}
+            assert lost == {Reason.GATE_STORE_UNREACHABLE}
             assert kept_its_bound(heard)
 
     asyncio.run(main())
@@ -108,7 +108,7 @@ def test_a_frozen_server_is_lost_within_100_ms_and_comes_back(own_server):
                 began_s = time.monotonic()
                 events = await asyncio.gather(*[asked(store, ask(f"l{one}", ("c", 0, 1))) for one in range(200)])
                 waited_s.append(time.monotonic() - began_s)
-                assert {event.reason for event in events} == {Trouble.SILENT}
+                assert {event.reason for event in events} == {Reason.GATE_STORE_SILENT}
         finally:
             own_server.thaw()
         await until(lambda: store.trouble is None, 2)
@@ -171,7 +171,9 @@ def evict(server):
     server.client.config_set("maxmemory-policy", "allkeys-lru")
 
 
-@pytest.mark.parametrize(("spoil", "trouble"), [(replicate, Trouble.READ_ONLY), (evict, Trouble.UNFIT)])
+@pytest.mark.parametrize(
+    ("spoil", "trouble"), [(replicate, Reason.GATE_STORE_READ_ONLY), (evict, Reason.GATE_STORE_UNFIT)]
+)
 def test_a_server_of_the_wrong_kind_is_refused_and_the_next_one_taken(own_server, server, spoil, trouble):
     spoil(own_server)
 
@@ -190,7 +192,7 @@ def test_a_server_that_becomes_a_replica_admits_nothing(own_server):
         async with opened(own_server.url, c=COUNTER) as store:
             assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
             replicate(own_server)
-            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Trouble.READ_ONLY)
+            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Reason.GATE_STORE_READ_ONLY)
 
     asyncio.run(main())
 
@@ -199,7 +201,7 @@ def test_a_server_without_memory_admits_nothing(own_server):
     async def main():
         async with opened(own_server.url, c=COUNTER) as store:
             own_server.client.config_set("maxmemory", "1")
-            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Trouble.FULL)
+            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Reason.GATE_STORE_FULL)
 
     asyncio.run(main())
 
@@ -213,7 +215,7 @@ def test_a_server_that_runs_a_long_script_is_busy_and_comes_back(own_server):
             endless = own_server.client.connection_pool.get_connection()
             endless.send_command("EVAL", "while true do end", "0")
             heard = []
-            while StoreLost(Trouble.BUSY) not in heard[:1_000]:
+            while StoreLost(Reason.GATE_STORE_BUSY) not in heard[:1_000]:
                 heard.append(await asked(store, ask("y", ("c", 1, 0))))
                 await asyncio.sleep(0.002)
             own_server.client.script_kill()

@@ -9,8 +9,8 @@ from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Usage
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.reasons import Reason
 from swarmgate.stores.valkey.store import ValkeyStore
-from swarmgate.stores.valkey.trouble import Trouble
 from swarmgate.stores.valkey.wire import BadOperation
 
 COUNTER = Limits(BudgetKind.COUNTER, burst=100, window_ms=86_400_000, slices=24)
@@ -179,8 +179,8 @@ def test_closing_answers_everybody(server):
         async with opened(server.url, c=COUNTER) as store:
             call = asyncio.get_running_loop().create_future()
             store.take(call, ask("x", ("c", 1, 0)))
-        assert await call == StoreLost(Trouble.CLOSED)
-        assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Trouble.CLOSED)
+        assert await call == StoreLost(Reason.GATE_STORE_CLOSED)
+        assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Reason.GATE_STORE_CLOSED)
         assert await revised(store, "c", 1, LARGER) == (False, 0)
 
     asyncio.run(main())

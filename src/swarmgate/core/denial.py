@@ -34,7 +34,7 @@ class _Case(NamedTuple):
 def deny(book: Book, request: Take, now_ms: int) -> Denied:
     """The denial of the alternative that will fit first; joins the lines that block it if the caller waits."""
     cases = [_examine(book, request, index, now_ms) for index in range(len(request.alternatives))]
-    case = min(cases, key=lambda one: (one.kind is BlockKind.NEVER, one.ready_ms, one.kind, one.chosen))
+    case = min(cases, key=_order)
     score = request.score
     lines = request.standing
     position, depth = _place(book, case, score)
@@ -61,6 +61,12 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
         position,
         depth,
     )
+
+
+def _order(case: _Case) -> tuple[bool, int, BlockKind, int]:
+    """The one that will fit first; nobody knows when an event comes, so it counts from when its ticket asks again."""
+    later_ms = ASK_AGAIN_MS if case.kind is BlockKind.EVENT else 0
+    return case.kind is BlockKind.NEVER, case.ready_ms + later_ms, case.kind, case.chosen
 
 
 def _examine(book: Book, request: Take, index: int, now_ms: int) -> _Case:
@@ -128,7 +134,13 @@ def _possible(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
 
 
 def _certain(cell: BudgetCell, rank: int, need: Need, now_ms: int) -> int:
-    """The instant by which there is room even if every reservation is used whole and nothing new is taken."""
+    """
+    The instant by which there is room even if every reservation is used whole and nothing new is taken.
+
+    None can be named where more is overdue than one step may end: the next steps end it, whenever they come.
+    """
+    if cell.due_ms <= now_ms:
+        return EXACT
     ends_ms = max((held.expires_ms for held in cell.leases.values()), default=now_ms)
     if cell.limits.kind is BudgetKind.LEASES:
         return ends_ms + cell.limits.hold_ms if cell.leases else now_ms

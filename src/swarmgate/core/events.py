@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.outcome import Outcome
+from swarmgate.core.reasons import Reason
 
 
 class LostKind(Enum):
@@ -74,9 +75,9 @@ class Ended(NamedTuple):
 
 
 class StoreLost(NamedTuple):
-    """The store did not decide within 100 ms; `reason` is a code of core/reasons.py."""
+    """The store did not decide within 100 ms."""
 
-    reason: str
+    reason: Reason
 
 
 Event = (

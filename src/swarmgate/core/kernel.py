@@ -15,6 +15,7 @@ from swarmgate.core.line import holds_back, leave
 from swarmgate.core.passage import charge, count, end_hold, hold, touch
 
 CLOCK_STEP_MS = 1_000
+ADOPTED_MS = 60_000  # the longest that a reservation lasts unrenewed (core/queueing.py: LEASE_MS)
 _new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
 COLD = "cold"  # the hold of a store that cannot know who still holds
 
@@ -124,6 +125,7 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
     Move what was used from pending to the level; `last` ends the reservation, otherwise the rest stays reserved.
 
     Use beyond the reservation is debt. After the lease expired (its reservation was charged) only the excess is added.
+    Places in use under a lease that is not known were granted without this store (P10): they are held from now on.
     Returns (now, units of debt). Budgets no longer known are skipped: a lost store forgot the reservation too.
     """
     now_ms = raw_ms + book.offset_ms
@@ -144,7 +146,9 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
                 cell.at_ms = now_ms
         held = cell.leases.get(lease)
         if limits.kind is BudgetKind.LEASES:
-            if limits.hold_ms:
+            if told > 0 and held is None:
+                hold(cell, lease, min(told, EXACT - 1 - cell.pending), now_ms + ADOPTED_MS)
+            elif limits.hold_ms:
                 end_hold(cell, lease, now_ms)
             elif held is not None and not held.firm:
                 cell.pending -= held.amount

@@ -34,6 +34,7 @@ ASK_STORE_AGAIN_MS = 250
 OLD_TOKENS = 3  # lost one after the other; then the store is too slow to be asked at once again
 DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
 COME_BACK_MS = 1_000
+STORE = "store"  # the name under which a store that is lost blocks
 
 Commands = tuple[Command, ...]
 _new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
@@ -131,7 +132,7 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
     """A store that is closed without its server defers like an exhausted budget."""
     again_ms = now_ms + ASK_STORE_AGAIN_MS
-    return _wait(call, synthetic(call, now_ms, again_ms, event.reason, BlockKind.EVENT), Reason.GATE_STORE_LOST, now_ms)
+    return _wait(call, synthetic(call, now_ms, again_ms, STORE, BlockKind.EVENT), event.reason, now_ms)
 
 
 def resume(call: Call, event: object, now_ms: int) -> Commands:

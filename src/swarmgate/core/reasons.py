@@ -49,6 +49,17 @@ class Reason(StrEnum):
     TARGET_CUT = "target_cut"
     TARGET_UNKNOWN_EFFECT = "target_unknown_effect"
     GATE_STORE_LOST = "gate_store_lost"
+    GATE_STORE_UNREACHABLE = "gate_store_unreachable"
+    GATE_STORE_SILENT = "gate_store_silent"
+    GATE_STORE_LOADING = "gate_store_loading"
+    GATE_STORE_BUSY = "gate_store_busy"
+    GATE_STORE_READ_ONLY = "gate_store_read_only"
+    GATE_STORE_MOVED = "gate_store_moved"
+    GATE_STORE_FULL = "gate_store_full"
+    GATE_STORE_REFUSED = "gate_store_refused"
+    GATE_STORE_UNFIT = "gate_store_unfit"
+    GATE_STORE_BROKEN = "gate_store_broken"
+    GATE_STORE_CLOSED = "gate_store_closed"
     GATE_STOPPING = "gate_stopping"
     GATE_BUSY = "gate_busy"
     GATE_LOOP = "gate_loop"
@@ -94,6 +105,17 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",
     Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",
     Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
+    Reason.GATE_STORE_UNREACHABLE: "There is no connection to the shared store, or it broke.",
+    Reason.GATE_STORE_SILENT: "The shared store did not answer in time: it is frozen, overloaded or cut off.",
+    Reason.GATE_STORE_LOADING: "The shared store reads its data after a start.",
+    Reason.GATE_STORE_BUSY: "The shared store runs somebody's long script.",
+    Reason.GATE_STORE_READ_ONLY: "The shared store is a replica, or it may not write.",
+    Reason.GATE_STORE_MOVED: "Another node of the store's cluster has our slot, or none has.",
+    Reason.GATE_STORE_FULL: "The shared store is out of memory or disk, or our own queue to it is at its cap.",
+    Reason.GATE_STORE_REFUSED: "The shared store refused our credentials or permissions.",
+    Reason.GATE_STORE_UNFIT: "The shared store is too old, or it may evict budgets.",
+    Reason.GATE_STORE_BROKEN: "The shared store's answer is not one of our script's.",
+    Reason.GATE_STORE_CLOSED: "The gate has closed its connection to the shared store.",
     Reason.GATE_STOPPING: "The gate is stopping; repeat the call at its successor.",
     Reason.GATE_BUSY: "The gate has as many calls open as it may.",
     Reason.GATE_LOOP: "The request passed this gate already; a target or a proxy points back at it.",

@@ -17,6 +17,7 @@ from swarmgate.core.book import Book, BudgetCell, Demand, Take, Used
 from swarmgate.core.events import Event, StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import touch
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.core.shares import share_of
 from swarmgate.ports import BudgetStore, Clock, Fire
@@ -36,7 +37,8 @@ class Guard:
     """
     A budget store that always decides within 100 ms; `lost` says loudly that it decides alone.
 
-    `limits` and `modes` name every budget; `gates` is how many processes share the store.
+    `limits` and `modes` name every budget; `gates` is how many processes share the store. `back` is told at a return
+    of which budgets this process has decided alone: what it told callers of them no longer counts.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class Guard:
         "_local",
         "_probe_ms",
         "_remote",
+        "back",
         "fire",
         "gates",
         "limits",
@@ -62,6 +65,7 @@ class Guard:
         self._local = Book(clock.now_ms())
         self._probe_ms = 0
         self.fire: Fire
+        self.back: Callable[[tuple[str, ...]], None] = lambda _budgets: None
         self.gates = gates
         self.limits: dict[str, Limits] = {}
         self.modes: dict[str, OutageMode] = {}
@@ -101,7 +105,7 @@ class Guard:
             if own is not None:
                 possible.append((index, own))
         if not possible:
-            self.fire(call, StoreLost("gate_store_lost"))
+            self.fire(call, StoreLost(Reason.GATE_STORE_LOST))
             return
         answer = kernel.take(
             self._local,
@@ -131,30 +135,41 @@ class Guard:
         return tuple(own)
 
     def _returned(self, now_ms: int) -> None:
-        """The store is back: what the shares still hold becomes debt there; reservations in them count as used."""
+        """
+        The store is back: what the shares still hold becomes debt there, and reservations in them count as used.
+
+        Places that are in use are told under the names of their leases, so that the store holds them until they end.
+        """
         self.lost = False
         usage = []
         for name, cell in self._local.cells.items():
+            touch(cell, now_ms)
+            if cell.limits.kind is BudgetKind.LEASES:
+                self._told(cell)
+                continue
             held = self._held(cell, now_ms)
             if held:
                 usage.append((name, 0, held))
                 self.reported_units += held
         if usage:
             self._remote.settle(f"debt-{self.losses}", tuple(usage), last=True)
+        self.back(tuple(self._local.cells))
+
+    def _told(self, cell: BudgetCell) -> None:
+        for key, held in cell.leases.items():
+            if key != kernel.COLD:
+                self._remote.settle(key, ((cell.name, 0, held.amount),), last=False)
+                self.reported_units += held.amount
+                if held.firm:  # it has ended here and its hold runs; a whole one there is no shorter
+                    self._remote.settle(key, ((cell.name, 0, 0),), last=True)
 
     def _held(self, cell: BudgetCell, now_ms: int) -> int:
-        """Units that a share granted and still holds; what it began with, being cold, was used by nobody."""
-        if cell.limits.kind is not BudgetKind.LEVEL:
-            return 0
-        touch(cell, now_ms)
+        """Units that a bucket's share granted and still holds; what it began with, being cold, was used by nobody."""
         cold = max(0, cell.limits.burst * cell.scale - cell.drain * (now_ms - self._local.birth_ms))
         return -(-(cell.level - cold) // cell.scale) + cell.pending
 
     def _own(self, lease: str, budgets: Iterable[str]) -> bool:
-        """
-        Whether the lease is held here. After the return nothing is: it was reported as used, and the store, which does
-        not know the lease, adds only what exceeds it.
-        """
+        """Whether the lease is held here. After the return nothing is: it was told, as used or as a place in use."""
         cells = self._local.cells
         return self.lost and any(name in cells and lease in cells[name].leases for name in budgets)
 

@@ -6,7 +6,7 @@ are fired while it runs wait in order, so an adapter may answer at once without 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from swarmgate.core.answers import Revised
@@ -156,14 +156,19 @@ class Pump:
 
         def heard(answer: Revised) -> None:
             if answer.done or answer.revision == limits.revision:  # another process was first
-                self.room.raised(budget)
-                ready = () if self._running else tuple(self.room.ready)
-                self.room.ready[: len(ready)] = ()
-                for call in ready:
-                    self.fire(call, WOKEN)
+                self.reconsider((budget,))
             done(answer)
 
         self.store.revise(budget, expected, limits, heard)
+
+    def reconsider(self, budgets: Iterable[str]) -> None:
+        """What was told of these budgets no longer counts: the first of each line asks again."""
+        for budget in budgets:
+            self.room.raised(budget)
+        ready = () if self._running else tuple(self.room.ready)
+        self.room.ready[: len(ready)] = ()
+        for call in ready:
+            self.fire(call, WOKEN)
 
     def sweep(self) -> None:
         """Look at every open call's deadlines; called a few times a second."""

@@ -34,7 +34,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.TARGET_SLOW: (504, "http_response_timeout"),
     Reason.TARGET_CUT: (502, "http_response_incomplete"),
     Reason.TARGET_UNREACHABLE: (502, "destination_unavailable"),
-    Reason.GATE_STORE_LOST: (503, _OWN),
+    **{reason: (503, _OWN) for reason in Reason if reason.startswith("gate_store_")},
     Reason.GATE_STOPPING: (503, _OWN),
     Reason.GATE_BUSY: (503, "connection_limit_reached"),
     Reason.GATE_LOOP: (508, "proxy_loop_detected"),

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from redis.asyncio.connection import Connection, parse_url
 from redis.exceptions import MovedError, NoScriptError, RedisError
 
-from swarmgate.stores.valkey.trouble import StoreTrouble, Trouble, trouble_of
+from swarmgate.core.reasons import Reason
+from swarmgate.stores.valkey.trouble import StoreTrouble, trouble_of
 
 FILES = ("book.lua", "leases.lua", "save.lua", "passage.lua", "line.lua", "denial.lua", "kernel.lua")
 OLDEST = 7  # Redis; Valkey 8 and later call themselves 7.2
@@ -94,7 +95,7 @@ class Link:
                 place = _moved(place, moved)
             else:
                 return
-        raise StoreTrouble(Trouble.MOVED, f"the slot of {key} is still moving")
+        raise StoreTrouble(Reason.GATE_STORE_MOVED, f"the slot of {key} is still moving")
 
     async def _answer(self) -> bytes:
         try:
@@ -102,7 +103,7 @@ class Link:
         except NoScriptError:
             answer = await self._ask("EVAL", self._text, *self._asked)
         if not isinstance(answer, bytes):
-            raise StoreTrouble(Trouble.BROKEN, f"the script answered {answer!r:.80}")
+            raise StoreTrouble(Reason.GATE_STORE_BROKEN, f"the script answered {answer!r:.80}")
         return answer
 
     async def _ask(self, *command: Any) -> Any:
@@ -134,12 +135,18 @@ def _fit(info: object) -> str:
     lines = info.decode(errors="replace").splitlines() if isinstance(info, bytes) else ()
     told = dict(line.split(":", 1) for line in lines if ":" in line)
     if not told.keys() >= {"redis_version", "maxmemory", "maxmemory_policy", "role", "run_id"}:
-        raise StoreTrouble(Trouble.BROKEN, f"INFO does not say what a server must say of itself: {info!r:.80}")
+        raise StoreTrouble(
+            Reason.GATE_STORE_BROKEN, f"INFO does not say what a server must say of itself: {info!r:.80}"
+        )
     major = told["redis_version"].split(".")[0]
     if not major.isdecimal() or int(major) < OLDEST:
-        raise StoreTrouble(Trouble.UNFIT, f"Redis {told['redis_version']} is too old: 7 or Valkey 8 is needed")
+        raise StoreTrouble(
+            Reason.GATE_STORE_UNFIT, f"Redis {told['redis_version']} is too old: 7 or Valkey 8 is needed"
+        )
     if told["maxmemory"] != "0" and told["maxmemory_policy"] != "noeviction":
-        raise StoreTrouble(Trouble.UNFIT, f"maxmemory-policy {told['maxmemory_policy']} may evict budgets: noeviction")
+        raise StoreTrouble(
+            Reason.GATE_STORE_UNFIT, f"maxmemory-policy {told['maxmemory_policy']} may evict budgets: noeviction"
+        )
     if told["role"] != "master":
-        raise StoreTrouble(Trouble.READ_ONLY, "this server is a replica")
+        raise StoreTrouble(Reason.GATE_STORE_READ_ONLY, "this server is a replica")
     return told["run_id"]

@@ -10,6 +10,7 @@ local function possible(cell, rank, need, now_ms)
 end
 
 local function certain(cell, rank, need, now_ms)
+  if cell.due_ms <= now_ms then return EXACT end -- more is overdue than one step may end
   local limits = cell.limits
   local last_ms = tonumber(leases_by_expiry(cell, -1, -1)[2])
   local ends_ms = last_ms or now_ms
@@ -75,9 +76,14 @@ local function examine(request, chosen, now_ms)
   return case
 end
 
+-- Nobody knows when an event comes: it counts from when its ticket asks again.
+local function fits_ms(case)
+  return case.ready_ms + (case.kind == EVENT and ASK_AGAIN_MS or 0)
+end
+
 local function fits_before(one, other)
   if (one.kind == NEVER) ~= (other.kind == NEVER) then return other.kind == NEVER end
-  if one.ready_ms ~= other.ready_ms then return one.ready_ms < other.ready_ms end
+  if fits_ms(one) ~= fits_ms(other) then return fits_ms(one) < fits_ms(other) end
   return one.kind < other.kind
 end
 

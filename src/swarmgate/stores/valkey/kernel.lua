@@ -1,5 +1,5 @@
 -- Take, settle, release, renew, revise, and the batch of this call (the twin of core/kernel.py).
-local CLOCK_STEP_MS = 1000
+local CLOCK_STEP_MS, ADOPTED_MS = 1000, 60000
 local COLD = 'cold'
 
 local function advance()
@@ -103,6 +103,10 @@ end
 local function settle_one(cell, lease, reserved, used, last)
   if cell.at_ms ~= book.now_ms then touch(cell, book.now_ms) end
   if cell.limits.kind == LEASES then
+    if used > 0 and not held_by(cell, lease) then -- granted without this store: held from now on
+      hold(cell, lease, min(used, EXACT - 1 - cell.pending), book.now_ms + ADOPTED_MS)
+      return 0
+    end
     end_hold(cell, lease, book.now_ms)
     return 0
   end

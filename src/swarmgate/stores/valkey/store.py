@@ -16,12 +16,13 @@ from swarmgate.core.commands import Release, Renew, Settle
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import Limits
 from swarmgate.core.operations import Define, Done, Operation, Reply, Revise, Undefined, Withdraw
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.ports import Fire
 from swarmgate.stores.valkey.client import Link
 from swarmgate.stores.valkey.flight import Asked, Flight, Queue
 from swarmgate.stores.valkey.replies import Answered, BadAnswer, Elsewhere, decode
-from swarmgate.stores.valkey.trouble import StoreTrouble, Trouble
+from swarmgate.stores.valkey.trouble import StoreTrouble
 from swarmgate.stores.valkey.wire import meta_key
 
 ANSWER_S = 0.08  # of the 100 ms that a take may last; the rest is the loop's
@@ -50,7 +51,7 @@ class ValkeyStore:
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.fire = fire
-        self.trouble: Trouble | None = Trouble.CLOSED
+        self.trouble: Reason | None = Reason.GATE_STORE_CLOSED
         self.birth_ms = self.births = self.clock_steps = self.losses = self.debt_units = 0
 
     @property
@@ -69,7 +70,7 @@ class ValkeyStore:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._link.drop()
-        self._lose(Trouble.CLOSED)
+        self._lose(Reason.GATE_STORE_CLOSED)
 
     def take(self, call: Call, request: Take) -> None:
         """
@@ -117,7 +118,7 @@ class ValkeyStore:
         elif self._queue.add(asked):
             self._wake.set()
         else:
-            self._give_up(asked, Trouble.FULL)
+            self._give_up(asked, Reason.GATE_STORE_FULL)
 
     async def _run(self) -> None:
         pause_s = 0.0
@@ -132,7 +133,7 @@ class ValkeyStore:
                 self._lose(error.trouble)
             except Exception as bug:  # noqa: BLE001  nobody may be left without an answer
                 self._report(bug)
-                self._lose(Trouble.BROKEN)
+                self._lose(Reason.GATE_STORE_BROKEN)
             await asyncio.sleep(pause_s)
             pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
@@ -145,7 +146,7 @@ class ValkeyStore:
         try:
             answered = decode(flight.batch, answer)
         except BadAnswer as error:
-            raise StoreTrouble(Trouble.BROKEN, error) from error
+            raise StoreTrouble(Reason.GATE_STORE_BROKEN, error) from error
         self._flight = None
         following = self._queue.pop(self._now_s())
         try:
@@ -201,7 +202,7 @@ class ValkeyStore:
         """The server does not know a budget: define all of this operation's, and ask once more."""
         budgets = _budgets_of(asked.operation)
         if asked.again or not self._limits.keys() >= budgets:
-            self._give_up(asked, Trouble.BROKEN)
+            self._give_up(asked, Reason.GATE_STORE_BROKEN)
             return
         for budget in budgets - self._defining:
             self._defining.add(budget)
@@ -224,9 +225,9 @@ class ValkeyStore:
         self._tried.set()
         self._queue.keep(Release("birth", ()))  # if this is one, it begins now, not with the first call
 
-    def _lose(self, trouble: Trouble) -> None:
+    def _lose(self, trouble: Reason) -> None:
         """Nothing is decided: tell everybody at once; what was sent may have been done."""
-        self.losses += self.trouble is None and trouble is not Trouble.CLOSED
+        self.losses += self.trouble is None and trouble is not Reason.GATE_STORE_CLOSED
         self.trouble = trouble
         self._defining.clear()
         flight, self._flight = self._flight, None
@@ -238,7 +239,7 @@ class ValkeyStore:
             self._give_up(asked, trouble)
         self._tried.set()
 
-    def _give_up(self, asked: Asked, trouble: Trouble) -> None:
+    def _give_up(self, asked: Asked, trouble: Reason) -> None:
         if asked.call is not None:
             self._guard(self.fire, asked.call, StoreLost(trouble))
         elif asked.done is not None:
