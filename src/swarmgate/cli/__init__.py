@@ -10,7 +10,8 @@ from swarmgate.cli import check as checker
 from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
-from swarmgate.cli import lab
+from swarmgate.cli import lab, pause
+from swarmgate.cli import limit as limiter
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import sim as simulator
 from swarmgate.cli.up import EXAMPLE, up
@@ -25,6 +26,9 @@ app.command(epilog=starter.EXAMPLE)(starter.init)
 app.command(epilog=checker.EXAMPLE)(checker.check)
 app.command(epilog=EXAMPLE)(up)
 app.command(epilog=budget_list.EXAMPLE)(budget_list.budgets)
+app.command(epilog=pause.PAUSE_EXAMPLE)(pause.pause)
+app.command(epilog=pause.RESUME_EXAMPLE)(pause.resume)
+app.command(epilog=limiter.EXAMPLE)(limiter.limit)
 app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)

@@ -42,7 +42,7 @@ def up(
         if (target.base_url.host, target.base_url.port) == listen:
             _say(f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider")
             raise typer.Exit(Exit.USAGE)
-    folder = state or _state_folder(listen)
+    folder = state or state_folder(listen)
     setting = data.Setting(
         listen,
         folder,
@@ -62,7 +62,8 @@ def up(
     raise typer.Exit(Exit.FAILED if left else Exit.OK)
 
 
-def _state_folder(listen: Listen) -> Path:
+def state_folder(listen: Listen) -> Path:
+    """Where the gate of a data port keeps what it remembers, unless it is told another place."""
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     return home / "swarmgate" / f"{listen.host}-{listen.port}".replace(":", "_")
 

@@ -6,17 +6,15 @@ compare-and-set in the store, then a revision with its author and reason in the 
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from swarmgate.control.link import Order, Said
-from swarmgate.core.answers import Revised
-from swarmgate.core.compiler import WAY, compile_limit
+from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.limits import BadLimit, Limits
 from swarmgate.core.record import Call
 from swarmgate.core.view import view
+from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.stores.journal.in_force import InForce, Limit, Why
 from swarmgate.stores.journal.journal import FileJournal
@@ -32,6 +30,8 @@ class DataOrders:
     def __init__(
         self, gate: Gate, store: MemoryStore, journal: FileJournal, in_force: InForce, limits: dict[str, Limit]
     ) -> None:
+        assert gate.operator is not None
+        self._operator = gate.operator
         self._gate = gate
         self._store = store
         self._journal = journal
@@ -41,8 +41,8 @@ class DataOrders:
             "state": self.state,
             "snapshot": self.snapshot,
             "calls": self.calls,
-            "pause": lambda said: self._pause(said, paused=True),
-            "resume": lambda said: self._pause(said, paused=False),
+            "pause": self.pause,
+            "resume": self.resume,
             "limit": self.limit,
         }
 
@@ -71,63 +71,36 @@ class DataOrders:
         found = (call for call in self._gate.pump.open if wanted in {None, call.state.public})
         return [_shown(call) for _, call in zip(range(MOST_CALLS), found, strict=False)]
 
+    def pause(self, said: Said) -> list[Said]:
+        """Admit nothing to a budget, or to any budget of a target."""
+        why = _why(said)
+        return self._recorded(self._operator.pause(_name(said)), why)
+
+    def resume(self, said: Said) -> list[Said]:
+        """Go on."""
+        why = _why(said)
+        return self._recorded(self._operator.resume(_name(said)), why)
+
     def limit(self, said: Said) -> list[Said]:
-        """Another amount, and window if one is said, for a budget or for each budget of a target that has one."""
+        """Another amount, and window if one is said, for a budget or for those of a target that are alike."""
         amount, window_ms = said.get("amount"), said.get("window_ms")
         if not isinstance(amount, int) or not isinstance(window_ms, int | None):
             raise BadInput("amount", "must be an integer, and so must window_ms where it is said")
-        why, done = _why(said), []
-        for name, old in list(self._named(said)):
-            if old.published is None:
-                raise BadInput("budget", f"{name} has no published limit that could be changed")
-            published = replace(old.published, amount=amount, window_ms=window_ms or old.published.window_ms)
-            try:
-                compiled = compile_limit(published)
-            except BadLimit as bad:
-                raise BadInput("amount", f"{name}: {bad.reason}") from None
-            way = compiled.way()
-            if way is not None and name + WAY in self._store.book.cells:
-                self._replace(name + WAY, way)
-            done.append(self._revise(name, Limit(compiled.limits, published, old.target), why))
-        return done
-
-    def _pause(self, said: Said, *, paused: bool) -> list[Said]:
         why = _why(said)
-        named = list(self._named(said))
-        changed = [(name, old) for name, old in named if self._store.book.cells[name].limits.paused != paused]
-        return [
-            self._revise(name, old._replace(limits=replace(self._store.book.cells[name].limits, paused=paused)), why)
-            for name, old in changed
-        ]
+        return self._recorded(self._operator.limit(_name(said), amount, window_ms or 0), why)
 
-    def _named(self, said: Said) -> Iterator[tuple[str, Limit]]:
-        """The budget of that name, or the budgets of the target of that name."""
-        name = said.get("budget") or said.get("target")
-        found = [(key, limit) for key, limit in self._limits.items() if name in {key, limit.target}]
-        if not found:
-            raise BadInput("budget", f"{str(name)[:80]!r} is neither a budget nor a target that has one")
-        yield from found
-
-    def _revise(self, name: str, limit: Limit, why: Why) -> Said:
-        revision = self._replace(name, limit.limits)
-        now_ms = self._gate.clock.now_ms()
-        self._limits[name] = limit
-        self._in_force.adopt({name: limit}, why, now_ms)
+    def _recorded(self, changes: list[Change], why: Why) -> list[Said]:
+        """What was changed, kept over restarts and told to the journal."""
+        changed = {one.budget: Limit(one.limits, one.published, one.target) for one in changes}
+        self._limits |= changed
+        self._in_force.adopt(changed, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
-        for row in self._in_force.rows({name: limit}, *self._journal.next()):
+        for row in self._in_force.rows(changed, *self._journal.next()):
             self._journal.add(row)
-        return {"budget": name, "revision": revision, "policy": self._in_force.policy}
-
-    def _replace(self, name: str, limits: Limits) -> int:
-        expected = self._store.book.cells[name].limits.revision
-        answers: list[Revised] = []
-        self._store.revise(name, expected, replace(limits, revision=expected + 1), answers.append)
-        if not answers[0].done:
-            raise BadInput(
-                "amount", f"{name} would become a budget of another kind: change the configuration and restart"
-            )
-        return answers[0].revision
+        return [
+            {"budget": one.budget, "revision": one.limits.revision, "policy": self._in_force.policy} for one in changes
+        ]
 
     def _budget(self, name: str, now_ms: int) -> Said:
         seen, limit = view(self._store.book, name, now_ms), self._limits.get(name)
@@ -160,6 +133,10 @@ def _owners(ladders: Ladders) -> Iterator[tuple[str, str]]:
         for route in rung.routes.values():
             for name in (*(demand[0] for demand in route.fixed), *route.metered):
                 yield name, rung.target
+
+
+def _name(said: Said) -> str:
+    return str(said.get("budget") or said.get("target") or "")
 
 
 def _why(said: Said) -> Why:
