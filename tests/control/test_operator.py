@@ -29,6 +29,12 @@ class Desk:
             raise BadInput("budget", "is no budget")
         return {"budgets": []} if name == "snapshot" else {"done": name}
 
+    def scrape(self):
+        return b"# TYPE x gauge"
+
+    def alerts(self):
+        return {"firing": [], "notices": []}
+
     def readiness(self):
         return self.wrong
 

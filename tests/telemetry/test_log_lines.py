@@ -52,6 +52,17 @@ def test_a_flood_is_cut_and_what_was_left_out_is_told(steps):
     assert sum(1 + line.get("left_out_before", 0) for line in at_end) == len(batch) + 1
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_person_at_a_terminal_is_not_shown_every_call():
+    terminal = Terminal()
+    Log(terminal).hear([note(), end(), rows.Gap(1, START_MS, 3, START_MS, "disk full")])
+    assert [json.loads(line)["event"] for line in terminal.getvalue().splitlines()] == ["rows_not_recorded"]
+
+
 def test_alerts_are_never_left_out():
     stream = io.StringIO()
     log = Log(stream, per_second=0, burst=0)

@@ -66,23 +66,22 @@ def test_a_key_that_is_out_counts_down_and_comes_back():
     metrics = Metrics(cheap)
     metrics.hear([rows.KeyEvent(1, START_MS, "openai", "k1", "ejected", "target_rate", START_MS + 60_000)])
     metrics.hear([rows.KeyEvent(2, START_MS, "openai", "k2", "dead", "target_no_money")])
-    metrics.state(START_MS + 20_000, [], [])
+    metrics.state(START_MS + 20_000, [], {}, {})
     assert value(metrics, "key_out_seconds", target="openai", key="k1") == 40
     assert value(metrics, "key_out_seconds", target="openai", key="k2") == -1
     metrics.hear([rows.KeyEvent(3, START_MS, "openai", "k1", "returned")])
-    metrics.state(START_MS + 21_000, [], [])
+    metrics.state(START_MS + 21_000, [], {}, {})
     assert ("swarmgate_key_out_seconds", (("key", "k1"), ("target", "openai"))) not in scraped(metrics)
 
 
 def test_the_gate_as_it_stands():
     metrics = Metrics(cheap)
-    calls = [{"state": "queued", "priority": "P2", "age_ms": age_ms} for age_ms in (50, 4_000)]
-    metrics.state(START_MS, [budget(left=25, waiting=2)], [*calls, {"state": "running", "priority": "P0", "age_ms": 9}])
+    metrics.state(START_MS, [budget(left=25, waiting=2)], {"queued": 2, "running": 1}, {"P2": 4_000})
     assert value(metrics, "budget_used_ratio", target="openai", budget="openai: 5 per 60s", unit="requests") == 0.75
     assert value(metrics, "backlog_calls", target="openai", budget="openai: 5 per 60s", priority="P1") == 2
     assert value(metrics, "oldest_wait_seconds", priority="P2") == 4
     assert value(metrics, "open_calls", state="queued") == 2
-    metrics.state(START_MS, [], [])
+    metrics.state(START_MS, [], {}, {})
     assert not [name for name, _ in scraped(metrics) if name in {"swarmgate_open_calls", "swarmgate_backlog_calls"}]
 
 

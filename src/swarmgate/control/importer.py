@@ -53,7 +53,7 @@ class Importer:
 
     def __init__(self, folder: Path, ledger: Ledger, price: Pricer = USUAL_PRICE) -> None:
         self._journal = folder / FOLDER
-        self._price = price
+        self.price = price
         self.ledger = ledger
         self.listeners: list[Listener] = []
         self.rows = self.damaged = 0
@@ -73,7 +73,7 @@ class Importer:
         batch = reader.read(self._journal, self._position)
         if batch.position == self._position:
             return batch.is_end
-        gathering = Gathering(self._open, self._price)
+        gathering = Gathering(self._open, self.price)
         for row in batch.rows:
             gathering.add(row)
         last = batch.rows[-1] if batch.rows else None
@@ -95,7 +95,7 @@ class Importer:
     def gate_died(self, at_ms: int) -> None:
         """The gate is gone; if it did not say so, what was open with it is marked. Errors: OSError."""
         if self._open.run and self._open.intents:
-            gathering = Gathering(self._open, self._price)
+            gathering = Gathering(self._open, self.price)
             gathering.gate_died(at_ms)
             self._write(gathering, self._position, 0)
 

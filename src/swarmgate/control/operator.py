@@ -39,6 +39,14 @@ class Desk(Protocol):
         """What keeps the gate from being ready, by part; empty = ready."""
         ...
 
+    def scrape(self) -> bytes:
+        """Metrics in Prometheus' format."""
+        ...
+
+    def alerts(self) -> Mapping[str, object]:
+        """What holds, and what changed lately."""
+        ...
+
 
 async def live(_desk: Desk, _request: Request) -> Response:
     """This process answers."""
@@ -67,6 +75,16 @@ async def calls(desk: Desk, request: Request) -> Response:
     return JSONResponse(await desk.order("calls", {"state": wanted} if wanted else {}))
 
 
+async def metrics(desk: Desk, _request: Request) -> Response:
+    """Everything that Prometheus scrapes."""
+    return Response(desk.scrape(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def alerts(desk: Desk, _request: Request) -> Response:
+    """Alerts that hold, and those that began or ended lately."""
+    return JSONResponse(desk.alerts())
+
+
 async def order(desk: Desk, request: Request) -> Response:
     """Change the running gate: pause, resume, limit; a JSON object that names a budget or a target, author and reason."""
     name = request.path_params["name"]
@@ -88,6 +106,8 @@ ROUTES: Final[list[tuple[str, str, Answer]]] = [
     ("/state", "GET", state),
     ("/budgets", "GET", budgets),
     ("/calls", "GET", calls),
+    ("/metrics", "GET", metrics),
+    ("/alerts", "GET", alerts),
     ("/orders/{name}", "POST", order),
 ]
 

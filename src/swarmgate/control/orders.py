@@ -5,6 +5,7 @@ Each order gets what was said with it and returns what JSON can carry; `BadInput
 compare-and-set in the store, then a revision with its author and reason in the journal (design 2: P12).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ class DataOrders:
         self.table: dict[str, Order] = {
             "state": self.state,
             "snapshot": self.snapshot,
+            "standing": self.standing,
             "calls": self.calls,
             "pause": self.pause,
             "resume": self.resume,
@@ -64,6 +66,23 @@ class DataOrders:
         book, now_ms = self._store.book, self._gate.clock.now_ms()
         budgets = [self._budget(name, now_ms) for name in book.cells if not name.endswith(WAY)]
         return {"state": self.state({}), "budgets": budgets, "debt_units": self._store.debt_units}
+
+    def standing(self, _said: Said) -> Said:
+        """What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, silent agents."""
+        now_ms = self._gate.clock.now_ms()
+        calls = self._gate.pump.open
+        oldest: dict[str, int] = {}
+        for call in calls:
+            if call.state.public == "queued":
+                oldest.setdefault(f"P{call.rank}", now_ms - call.arrived_ms)  # they stand in order of arrival
+        heard = self._gate.window.heartbeats.silent() if self._gate.window is not None else []
+        return {
+            "now_ms": now_ms,
+            "budgets": self.snapshot({})["budgets"],
+            "open": Counter(call.state.public for call in calls),
+            "oldest_ms": oldest,
+            "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
+        }
 
     def calls(self, said: Said) -> list[Said]:
         """Open calls, oldest first; `state` = only those that are queued, running or in backoff."""

@@ -20,6 +20,7 @@ import uvicorn
 from swarmgate.control import link, operator
 from swarmgate.control.importer import Importer
 from swarmgate.control.token import token
+from swarmgate.control.watching import Watching
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
 
@@ -29,6 +30,7 @@ REFUSED: Final = 2
 UNREACHABLE: Final = 3
 IDLE_S: Final = 0.2  # between two looks at a journal without news
 STATE_S: Final = 1.0
+LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and alerts
 CLOSES_WITHIN_S: Final = 3
 MOST_BEHIND_S: Final = 30.0
 
@@ -53,6 +55,8 @@ class Control:
         self._state: Mapping[str, Any] = {}
         self._trouble = ""
         self._caught_up_s = asyncio.get_running_loop().time()
+        self._watching = Watching(importer.price, sys.stderr)
+        importer.listeners.append(self._watching.hear)
         self.orders: dict[str, link.Order] = {}  # what the data process may ask
 
     async def run(self, door: socket.socket, secret: str) -> int:
@@ -77,9 +81,13 @@ class Control:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve([door]), name="operator port")
             importing = tasks.create_task(self._import(), name="importer")
-            watching = tasks.create_task(self._watch(), name="state of the gate")
+            looking = [
+                tasks.create_task(self._watch(), name="state of the gate"),
+                tasks.create_task(self._look(), name="budgets and lines"),
+            ]
             await self._over.wait()
-            watching.cancel()
+            for task in looking:
+                task.cancel()
             await importing
             if self._is_alone:
                 await asyncio.to_thread(self._importer.gate_died, unix_ms())
@@ -103,6 +111,14 @@ class Control:
             "ledger": self._trouble or (f"is {behind_s:.0f} s behind the journal" if behind_s > MOST_BEHIND_S else ""),
         }
         return {part: sentence for part, sentence in wrong.items() if sentence}
+
+    def scrape(self) -> bytes:
+        """Metrics (operator.Desk)."""
+        return self._watching.scrape()
+
+    def alerts(self) -> Mapping[str, object]:
+        """Alerts (operator.Desk)."""
+        return self._watching.alerts()
 
     def _gone(self, _peer: link.Peer) -> None:
         self._is_alone = True
@@ -134,6 +150,12 @@ class Control:
             except (link.LinkLost, BadInput):
                 self._state = {}
             await asyncio.sleep(STATE_S)
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(link.LinkLost, BadInput):
+                self._watching.look(await self.order("standing", {}))
+            await asyncio.sleep(LOOK_S)
 
 
 class _Server(uvicorn.Server):

@@ -72,9 +72,14 @@ _LINES: Final[dict[type, Callable[[Any], Line]]] = {
 
 
 class Log:
-    """Writes lines to a stream; time is that of the rows."""
+    """
+    Writes lines to a stream; time is that of the rows.
+
+    On a terminal single calls are not told: a person there wants to see what is wrong, and alerts say it.
+    """
 
     def __init__(self, stream: TextIO, per_second: int = PER_SECOND, burst: int = BURST) -> None:
+        self._calls = not stream.isatty()
         self._per_second, self._burst = per_second, burst
         self._fill: dict[str, tuple[int, int, int]] = {}  # by event: thousandths of a line left, as of, left out
         self._write = structlog.wrap_logger(
@@ -86,6 +91,8 @@ class Log:
     def hear(self, batch: Iterable[rows.Row]) -> None:
         """Write what rows are worth."""
         for row in batch:
+            if isinstance(row, rows.Note | rows.End) and not self._calls:
+                continue
             for event, fields in lines(row):
                 self.tell(event, row.at_ms, **fields)
 

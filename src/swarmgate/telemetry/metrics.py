@@ -102,12 +102,14 @@ class Metrics:
         elif row.what != "created":
             self._out[row.target, row.key] = row.until_ms or -1
 
-    def state(self, now_ms: int, budgets: Iterable[Mapping[str, Any]], calls: Iterable[Mapping[str, Any]]) -> None:
+    def state(
+        self, now_ms: int, budgets: Iterable[Mapping[str, Any]], calls: Mapping[str, int], oldest_ms: Mapping[str, int]
+    ) -> None:
         """
         How the gate stands now.
 
-        `budgets`: rows with budget, target, unit, limit, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones with
-        state, priority, age_ms.
+        `budgets`: rows with budget, target, unit, limit, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
+        `oldest_ms`: the age of the one that has waited longest, by class.
         """
         told = self.registry
         for name in (names.KEY_OUT, names.UTILISATION, names.REMAINING, names.BACKLOG, names.OLDEST, names.OPEN):
@@ -117,15 +119,9 @@ class Metrics:
                 told.level(names.KEY_OUT, target, key, value=-1 if until_ms < 0 else (until_ms - now_ms) / 1_000)
         for row in budgets:
             self._budget(row)
-        oldest: dict[str, int] = {}
-        states: dict[str, int] = {}
-        for row in calls:
-            states[row["state"]] = states.get(row["state"], 0) + 1
-            if row["state"] == "queued":
-                oldest[row["priority"]] = max(oldest.get(row["priority"], 0), row["age_ms"])
-        for state, count in states.items():
+        for state, count in calls.items():
             told.level(names.OPEN, state, value=count)
-        for priority, age_ms in oldest.items():
+        for priority, age_ms in oldest_ms.items():
             told.level(names.OLDEST, priority, value=age_ms / 1_000)
 
     def _budget(self, row: Mapping[str, Any]) -> None:

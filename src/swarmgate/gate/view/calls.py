@@ -118,6 +118,12 @@ class Heartbeats:
         self._is_stopping = is_stopping
         self.heard: OrderedDict[str, int] = OrderedDict()  # ms of the last word, by agent; the oldest go
 
+    def silent(self) -> list[tuple[str, int]]:
+        """Agents that have running calls, and for how long those were silent that were ever heard."""
+        now_ms = self._now_ms()
+        running = {call.step.agent for call in self._open if call.state.public == "running"}
+        return [(agent, now_ms - heard_ms) for agent, heard_ms in self.heard.items() if agent in running]
+
     def read(self, query: Query) -> object:
         """`agent` lives; what it should know. Errors: `BadInput`."""
         (agent,) = words(query, "agent")

@@ -39,7 +39,7 @@ class Window:
     ) -> Views:
         """What serves the paths below /swarmgate/v1/."""
         calls = Calls(pump.open, ended, self._now_ms)
-        heartbeats = Heartbeats(pump.open, self._now_ms, is_stopping)
+        self.heartbeats = heartbeats = Heartbeats(pump.open, self._now_ms, is_stopping)
         plans = Plans(loop, self._book, self._now_ms, self.finder)
         return Views(
             {"budgets": self.budgets.read, "calls": calls.read, "alive": heartbeats.read},

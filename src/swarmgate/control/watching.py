@@ -1,0 +1,73 @@
+"""
+What the control process tells about traffic: metrics for scrapes, alerts, log lines, spans.
+
+It hears each batch of rows once it is in the ledger, in the importer's thread, and looks at the running gate's state every few
+seconds on the loop; a lock keeps the two apart.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final, TextIO
+
+from swarmgate.stores.journal import rows
+from swarmgate.telemetry.alerts import Alerts, Notice, Now
+from swarmgate.telemetry.log_lines import Log
+from swarmgate.telemetry.metrics import CLASSES, Metrics, Pricer
+from swarmgate.telemetry.spans import Spans
+from swarmgate.telemetry.window import Window
+
+REMEMBERED: Final = 500  # notices that can be asked for
+
+
+class Watching:
+    """`hear` rows, `look` at a snapshot; `scrape` and `alerts` answer operators."""
+
+    def __init__(self, price: Pricer, stream: TextIO) -> None:
+        self._lock = Lock()
+        self._metrics = Metrics(price)
+        self._window = Window()
+        self._alerts = Alerts()
+        self._log = Log(stream)
+        self._spans = Spans()
+        self._notices: list[Notice] = []
+        self._hear: tuple[Callable[[Sequence[rows.Row]], None], ...] = (
+            self._metrics.hear,
+            self._window.hear,
+            self._log.hear,
+            self._spans.hear,
+        )
+
+    def hear(self, batch: Sequence[rows.Row]) -> None:
+        """Rows that are in the ledger now."""
+        with self._lock:
+            for one in self._hear:
+                one(batch)
+
+    def look(self, standing: Mapping[str, Any]) -> None:
+        """The gate as it stands (control/orders.py: standing)."""
+        now_ms = standing["now_ms"]
+        budgets = [_budget(row) for row in standing["budgets"]]
+        now = Now(self._window, budgets, standing["agents"], standing.get("store", ""))
+        with self._lock:
+            self._metrics.state(now_ms, budgets, standing["open"], standing["oldest_ms"])
+            notices = self._alerts.judge(now, now_ms)
+            self._metrics.alerts((str(one["alert"]), str(one["subject"])) for one in self._alerts.firing())
+            for notice in notices:
+                self._log.notice(notice)
+            self._notices = [*self._notices, *notices][-REMEMBERED:]
+
+    def scrape(self) -> bytes:
+        """Everything that Prometheus reads."""
+        with self._lock:
+            return self._metrics.render()
+
+    def alerts(self) -> dict[str, object]:
+        """What holds now, and what began or ended lately, newest last."""
+        with self._lock:
+            return {"firing": self._alerts.firing(), "notices": [notice._asdict() for notice in self._notices]}
+
+
+def _budget(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A budget of the snapshot, its amounts by the names of the classes."""
+    per_class = {name: dict(zip(CLASSES, row[name], strict=True)) for name in ("remaining", "backlog")}
+    return {"budget": row["budget"], "target": row["target"], "unit": row["unit"], "limit": row["amount"], **per_class}

@@ -1,0 +1,46 @@
+import io
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "telemetry"))
+
+from facts import START_MS, end, note
+
+from swarmgate.control.watching import REMEMBERED, Watching
+
+
+def standing(at_ms, *, left=100, waiting=0, agents=()):
+    row = {
+        "budget": "openai: 100 per 60s", "target": "openai", "unit": "requests", "amount": 100,
+        "remaining": [left, left, left], "backlog": [0, waiting, 0],
+    }  # fmt: skip
+    return {"now_ms": at_ms, "budgets": [row], "open": {"queued": waiting}, "oldest_ms": {}, "agents": list(agents)}
+
+
+def test_rows_and_states_become_metrics_alerts_and_lines():
+    stream = io.StringIO()
+    watching = Watching(lambda *_: None, stream)
+    watching.hear([note("req-1"), end("req-2", budget="openai: 100 per 60s")])
+    watching.look(standing(START_MS + 1_000, left=0, waiting=3))
+    scrape = watching.scrape().decode()
+    assert 'swarmgate_backlog_calls{budget="openai: 100 per 60s",priority="P1",target="openai"} 3.0' in scrape
+    assert 'swarmgate_alerts_firing{alert="budget_exhausted",subject="openai: 100 per 60s"} 1.0' in scrape
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["answered", "deferred", "alert"]
+    watching.look(standing(START_MS + 200_000))
+    told = watching.alerts()
+    assert told["firing"] == []
+    assert [(one["alert"], one["begins"]) for one in told["notices"]] == [
+        ("budget_exhausted", True),
+        ("budget_exhausted", False),
+    ]
+
+
+def test_notices_are_bounded():
+    watching = Watching(lambda *_: None, io.StringIO())
+    for number in range(REMEMBERED + 10):
+        watching.look(
+            standing(START_MS + number, agents=[{"agent": f"a{number}", "state": "running", "silent_ms": 90_000}])
+        )
+    assert len(watching.alerts()["notices"]) == REMEMBERED
