@@ -23,10 +23,12 @@ from swarmgate.core.waiting import Room
 from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
+from swarmgate.gate import model_names
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
+from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.operate import Operator
 from swarmgate.gate.resolve import OperatorResolver
@@ -140,6 +142,9 @@ class Gate:
         self.models = ModelRoutes(self.desk, plan.ladders)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
+        names = ModelNames(plan.ladders, unix_s())
+        self.front.exact[model_names.PATH] = names
+        self.front.serve_below(model_names.ONE, names)
         duties: list[Callable[[], None]] = [pump.sweep, exchanges.sweep, self._look_whether_drained]
         self.window: Window | None = None
         self.operator: Operator | None = None

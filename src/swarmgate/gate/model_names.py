@@ -1,0 +1,63 @@
+"""
+`GET /v1/models`: the names that callers may say, in the form of the SDK that asks.
+
+The names are the gate's own aliases, not the providers' lists: what is shown is what a route serves. Nothing is metered
+and nothing sent.
+"""
+
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+import msgspec
+
+from swarmgate.core.ladders import Ladders
+from swarmgate.core.reasons import Reason
+from swarmgate.gate import answers
+from swarmgate.gate.answers import JSON, Reply
+from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import RequestHead
+
+PATH = b"/v1/models"
+ONE = b"/v1/models/"
+_METHODS = frozenset({b"GET", b"HEAD"})
+
+
+class ModelNames:
+    """The surface; `since_s` is when the gate began to serve them, in seconds of the wall clock."""
+
+    def __init__(self, ladders: Ladders, since_s: int) -> None:
+        self._ladders = ladders
+        self._since_s = since_s
+
+    def begin(self, end: ClientEnd, head: RequestHead, path: bytes, _said: dict[str, str] | None) -> None:
+        """Answer at once."""
+        path = path.partition(b"?")[0]
+        shape = shape_of(path, head.fields)
+        if head.method not in _METHODS:
+            end.respond(*answers.refusal(Reason.CALLER_METHOD, "Models are read with GET.", shape=shape))
+        elif path == PATH:
+            end.respond(200, [JSON], msgspec.json.encode(self._list(shape)))
+        else:
+            end.respond(*self._one(unquote(path[len(ONE) :].decode("ascii"), errors="replace"), shape))
+
+    def _list(self, shape: Shape) -> dict[str, object]:
+        models = [self._model(name, shape) for name in self._ladders.by_model]
+        if shape is not ANTHROPIC:
+            return {"object": "list", "data": models}
+        ids = list(self._ladders.by_model)
+        first, last = (ids[0], ids[-1]) if ids else (None, None)
+        return {"data": models, "has_more": False, "first_id": first, "last_id": last}
+
+    def _one(self, name: str, shape: Shape) -> Reply:
+        if name not in self._ladders.by_model and self._ladders.other(name) is None:
+            nearest = answers.nearest_models(name, self._ladders.nearest(name))
+            return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, nearest, "model", shape)
+        return Reply(200, [JSON], msgspec.json.encode(self._model(name, shape)))
+
+    def _model(self, name: str, shape: Shape) -> dict[str, object]:
+        if shape is ANTHROPIC:
+            since = datetime.fromtimestamp(self._since_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return {"type": "model", "id": name, "display_name": name, "created_at": since}
+        rungs = self._ladders.by_model.get(name) or self._ladders.other(name) or ()
+        return {"id": name, "object": "model", "created": self._since_s, "owned_by": rungs[0].target if rungs else ""}

@@ -1,0 +1,47 @@
+"""The list of models, as both SDKs read it."""
+
+import asyncio
+
+import anthropic
+import openai
+import pytest
+from stage import TARGET, stage
+from test_front import TEXT, answered, request
+from test_shapes import claude, gpt
+from wires import Bench
+
+ROUTES = TARGET + '[routes]\nfast = "up/small"\n"big/one" = "up/large"\n"claude-*" = "up/*"\n'
+
+
+def test_openai_lists_and_retrieves():
+    async def play():
+        async with stage(text=ROUTES) as on, gpt(on.port) as client:
+            assert [(one.id, one.owned_by) async for one in client.models.list()] == [("fast", "up"), ("big/one", "up")]
+            assert (await client.models.retrieve("fast")).object == "model"
+            assert (await client.models.retrieve("big/one")).id == "big/one"
+            assert (await client.models.retrieve("claude-new")).id == "claude-new"
+            with pytest.raises(openai.NotFoundError, match="fast"):
+                await client.models.retrieve("fest")
+            assert on.stand_in.hits == []
+            assert on.ends == []
+
+    asyncio.run(play())
+
+
+def test_anthropic_lists_and_retrieves():
+    async def play():
+        async with stage(text=ROUTES) as on, claude(on.port) as client:
+            assert [one.id async for one in client.models.list()] == ["fast", "big/one"]
+            one = await client.models.retrieve("fast")
+            assert (one.type, one.display_name, one.created_at.tzinfo is not None) == ("model", "fast", True)
+            with pytest.raises(anthropic.NotFoundError):
+                await client.models.retrieve("fest")
+
+    asyncio.run(play())
+
+
+def test_a_list_without_names_is_empty_and_models_are_only_read():
+    bench = Bench(TEXT.partition("[routes]")[0])
+    bench.client.data_received(b"GET /v1/models HTTP/1.1\r\nhost: g\r\nanthropic-version: 1\r\n\r\n")
+    assert bench.wire.written[-1].endswith(b'{"data":[],"has_more":false,"first_id":null,"last_id":null}')
+    assert answered(request("/v1/models", b"{}"))[1]["code"] == "caller_method"
