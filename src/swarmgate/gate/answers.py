@@ -68,18 +68,17 @@ def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:
     return refusal(Reason.CALLER_TOO_LARGE, f"At most {most_bytes} bytes are taken.", shape=shape)
 
 
-def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
-    """A call that ended without an answer of its target that can be shown."""
+def ended_said(call: Call, end: End, reason: Reason) -> Said:
+    """What is said of a call that ended without an answer of its target that can be shown."""
     detail = f"Target: {call.rungs[call.rung].target}; sends: {call.attempt}; end: {end.value}."
-    said = Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
-    reply = _reply(reason, said, shape)
+    return Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
+
+
+def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
+    """The same as a whole answer."""
+    reply = _reply(reason, ended_said(call, end, reason), shape)
     reply.headers.append((b"x-request-id", call.id.encode()))
     return reply
-
-
-def error_event(call: Call, reason: Reason, shape: Shape) -> bytes:
-    """What a stream that cannot go on says last; SDKs raise on it, and no `[DONE]` follows."""
-    return shape.event(Said(status_of(reason), reason.value, _message(reason, ""), None, trail(call), call.id))
 
 
 def proxy_status(reason: Reason) -> bytes:

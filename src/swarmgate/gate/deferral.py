@@ -32,6 +32,13 @@ class Asked(NamedTuple):
     sdk_repeats: int = 0
 
 
+class _Waits(NamedTuple):
+    """How long from now: at least, and with this call's own share of the spread."""
+
+    least_ms: int
+    staggered_ms: int
+
+
 class Deferrals:
     """Makes deferrals; `key` seals the tickets of this gate."""
 
@@ -41,8 +48,21 @@ class Deferrals:
 
     def reply(self, call: Call, denied: Denied, reason: Reason, asked: Asked) -> Reply:
         """The whole answer."""
-        wait_ms = max(0, denied.not_before_ms - denied.now_ms)
-        again_ms = wait_ms + (jitter(call.id, 0) * max(FEWEST_SPREAD_MS, wait_ms // 5) >> 32)
+        wait_ms, again_ms = _waits(call, denied)
+        may_repeat = wait_ms <= SDK_WAITS_MS and asked.sdk_repeats < SDK_REPEATS
+        headers: list[Header] = [
+            (b"content-type", asked.shape.media_type),
+            (b"x-request-id", call.id.encode()),
+            (b"retry-after", b"%d" % -(-again_ms // 1_000)),
+            (b"x-should-retry", b"true" if may_repeat else b"false"),
+            (b"proxy-status", proxy_status(reason)),
+            *self._rate_fields(denied, wait_ms),
+        ]
+        return Reply(STATUS, headers, asked.shape.body(self.said(call, denied, reason, asked.now_ms)))
+
+    def said(self, call: Call, denied: Denied, reason: Reason, now_ms: int) -> Said:
+        """What a deferral says, in whatever form."""
+        wait_ms, again_ms = _waits(call, denied)
         rung = call.rungs[call.rung]
         detail: dict[str, object] = {
             "id": call.id,
@@ -54,22 +74,12 @@ class Deferrals:
             "reason": reason.value,
             "priority": f"P{call.rank}",
             "queue": {"position": denied.position, "depth": denied.depth},
-            "waited_ms": asked.now_ms - call.arrived_ms,
-            "ticket": sealed(kept(call.ticket, denied, asked.now_ms), self.key),
+            "waited_ms": now_ms - call.arrived_ms,
+            "ticket": sealed(kept(call.ticket, denied, now_ms), self.key),
             "alternatives": [f"{one.target}/{one.model or '*'}" for one in call.rungs[call.rung + 1 :]],
         }
         message = f"{SENTENCES[reason]} Come back in {again_ms} ms."
-        said = Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
-        may_repeat = wait_ms <= SDK_WAITS_MS and asked.sdk_repeats < SDK_REPEATS
-        headers: list[Header] = [
-            (b"content-type", asked.shape.media_type),
-            (b"x-request-id", call.id.encode()),
-            (b"retry-after", b"%d" % -(-again_ms // 1_000)),
-            (b"x-should-retry", b"true" if may_repeat else b"false"),
-            (b"proxy-status", proxy_status(reason)),
-            *self._rate_fields(denied, wait_ms),
-        ]
-        return Reply(STATUS, headers, asked.shape.body(said))
+        return Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
 
     def _blocking(self, blocker: Blocker) -> dict[str, object]:
         base = base_of(blocker.budget)
@@ -95,6 +105,11 @@ class Deferrals:
             (b"ratelimit-policy", b", ".join(self._served.policies(names))),
             (b"ratelimit", b", ".join([exhausted(name, wait_ms) for name in names])),
         ]
+
+
+def _waits(call: Call, denied: Denied) -> _Waits:
+    wait_ms = max(0, denied.not_before_ms - denied.now_ms)
+    return _Waits(wait_ms, wait_ms + (jitter(call.id, 0) * max(FEWEST_SPREAD_MS, wait_ms // 5) >> 32))
 
 
 def _policy(published: Published | None) -> str | None:

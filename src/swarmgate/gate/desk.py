@@ -68,3 +68,10 @@ class Desk:
         said = head.fields.get(_REPEATS, b"0")
         repeats = int(said) if said.isdigit() and len(said) < 10 else 0
         return self.deferrals.reply(call, answer.denied, reason, Asked(self.exchanges.now_ms(), shape, repeats))
+
+    def last_event(self, call: Call, answer: Answer, shape: Shape) -> bytes:
+        """The same in a stream that has begun: SDKs raise on it, and no `[DONE]` follows."""
+        reason = answer.reason or Reason.GATE_BUG
+        if answer.end is End.DEFERRED and answer.denied is not None:
+            return shape.event(self.deferrals.said(call, answer.denied, reason, self.exchanges.now_ms()))
+        return shape.event(answers.ended_said(call, answer.end, reason))

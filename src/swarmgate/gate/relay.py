@@ -10,7 +10,6 @@ from typing import Protocol
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.estimate import OutputEstimate
 from swarmgate.core.events import CLIENT_LEFT
-from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
@@ -39,6 +38,9 @@ _KEPT_HERE = frozenset(
         *REPLACED,
     }
 )
+SPEAKS_EVERY_MS = 10_000
+_EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+_KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
 _RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
 
 
@@ -57,6 +59,7 @@ class Relay:
 
     __slots__ = (
         "_size",
+        "_speaks_ms",
         "as_events",
         "call",
         "counter",
@@ -79,6 +82,7 @@ class Relay:
         self.desk = counter.desk
         self.parts: list[bytes] = []  # of the request's body
         self._size = 0
+        self._speaks_ms = 0
         self.end = end
         self.head = head
         self.path = path
@@ -88,7 +92,7 @@ class Relay:
         self.call: Call | None = None
         self.outputs: OutputEstimate | None = None  # learns from this answer
         self.shown = False  # to the last byte; the connection may already serve the next request
-        self.as_events = False
+        self.as_events = False  # the answer has begun, and is a stream of events
 
     def on_body(self, data: bytes) -> None:
         """A piece of the request's body."""
@@ -146,14 +150,22 @@ class Relay:
         head, headers = attempt.head, self._headers(call, attempt)
         assert head is not None
         if attempt.whole:
-            self.shown = True
-            end.respond(head.status, headers, attempt.held[0])
+            self._show_whole(attempt, head.status, headers)
             return
-        self.as_events = head.content_length is None and attempt.stream is not None
-        end.start_stream(head.status, headers, head.content_length)
+        if not self.as_events:
+            self.as_events = head.content_length is None and attempt.stream is not None
+            end.start_stream(head.status, headers, head.content_length)
         end.write_chunk(attempt.body)
         attempt.go_through(end.write_chunk)
         self.peeked = None  # it will not be sent again; a stream may last for long
+
+    def _show_whole(self, attempt: Attempt, status: int, headers: list[Header]) -> None:
+        body = attempt.held[0]
+        if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
+            self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
+        else:
+            self.shown = True
+            self.end.respond(status, headers, body)
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
@@ -167,8 +179,8 @@ class Relay:
             self._tell(call, answer, exchange)
 
     def _tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
-        if call.committed:
-            self.break_off(call, answer.reason or Reason.GATE_BUG)
+        if self.as_events or call.committed:
+            self._break_off(call, answer)
         elif (
             isinstance(exchange, Attempt) and answer.end is End.FAILED and exchange.whole and exchange.head is not None
         ):
@@ -178,10 +190,21 @@ class Relay:
         else:
             self.reply(self.desk.told(call, answer, self.head, self.shape))
 
-    def break_off(self, call: Call, reason: Reason) -> None:
+    def keep_alive(self, call: Call, now_ms: int) -> None:
+        """Say to a caller of a stream that its call still waits; its status is then 200, whatever follows."""
+        peeked = self.peeked
+        if peeked is None or not peeked.stream or call.committed or now_ms < self._speaks_ms:
+            return
+        self._speaks_ms = now_ms + SPEAKS_EVERY_MS
+        if not self.as_events:
+            self.as_events = True
+            self.end.start_stream(200, [*_EVENTS, (b"x-request-id", call.id.encode())])
+        self.end.write_chunk(_KEEP_ALIVE)
+
+    def _break_off(self, call: Call, answer: Answer) -> None:
         """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
         if self.as_events:
-            self.end.write_chunk(answers.error_event(call, reason, self.shape))
+            self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
         self.end.cut()
 
     def _headers(self, call: Call, attempt: Attempt) -> list[Header]:

@@ -31,6 +31,7 @@ from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.operate import Operator
+from swarmgate.gate.patient import Patient
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.target import ModelTarget
@@ -145,7 +146,12 @@ class Gate:
         names = ModelNames(plan.ladders, unix_s())
         self.front.exact[model_names.PATH] = names
         self.front.serve_below(model_names.ONE, names)
-        duties: list[Callable[[], None]] = [pump.sweep, exchanges.sweep, self._look_whether_drained]
+        duties: list[Callable[[], None]] = [
+            pump.sweep,
+            exchanges.sweep,
+            Patient(pump, clock).look,
+            self._look_whether_drained,
+        ]
         self.window: Window | None = None
         self.operator: Operator | None = None
         if near is not None:
