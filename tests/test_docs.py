@@ -127,7 +127,7 @@ def test_every_word_that_callers_may_say_is_told():
 
 
 def test_the_example_of_a_configuration_loads():
-    (text,) = fenced(README, "toml")
+    text = "\n".join(fenced(README, "toml"))
     read = config.parse(text, dict.fromkeys(re.findall(r"env:(\w+)", text), "a-key"))
     assert set(wiring.plan(read).ladders.names) == set(tomllib.loads(text)["routes"])
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from swarmgate import wiring_caps
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
 from swarmgate.core.book import Book
 from swarmgate.core.keys import KeyRing, QuotaScope
@@ -57,6 +58,7 @@ def plan(config: Config) -> Plan:
         routes = {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
     budgets = [one for shop in shops.values() for one in shop.budgets()]
+    budgets += wiring_caps.shared(config)
     limits = dict(pair for one in budgets for pair in one.limits())
     return Plan(
         Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
@@ -64,6 +66,7 @@ def plan(config: Config) -> Plan:
         limits,
         {name: one.line for name, one in limits.items() if one.line},
         {one.name: one.published for one in budgets},
+        wiring_caps.caps(config),
     )
 
 
@@ -74,6 +77,7 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
             yield name, budget(f"{name}: {quota}", target.published(quota))
         for quota in target.key_limits:
             yield f"{name}, each key", budget(f"{name}: keys {quota}", target.published(quota))
+    yield from wiring_caps.limits(config)
     for name, table in config.policies.items():
         for _, costed in table.all_limits():
             yield f"policy {name}", budget(f"{name}: {costed.quota}", table.published(costed))

@@ -33,7 +33,7 @@ def test_what_init_writes_passes_check(tmp_path, set_keys, targets, routes):
     told = json.loads(done.stdout)
     assert told["problems"] == []
     assert told["missing"] == ([] if set_keys else ["OPENAI_API_KEY"])
-    assert list(dict.fromkeys(row["of"].partition(",")[0] for row in told["limits"])) == targets
+    assert list(dict.fromkeys(row["of"].partition(",")[0] for row in told["limits"])) == [*targets, "each agent"]
     text = (tmp_path / "gate.toml").read_text()
     assert {line.partition("=")[0].strip(' "') for line in text.splitlines() if line.startswith('"')} == routes
 

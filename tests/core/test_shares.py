@@ -1,10 +1,12 @@
 """What one process may do alone: all shares together are at most the budget (design 2: P10)."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.core.shares import share_of
+from swarmgate.core.shares import portion, share_of
 
 amounts = st.integers(0, 10_000)
 
@@ -57,3 +59,18 @@ def test_a_single_process_has_the_whole(limits):
     share = share_of(limits, 1, limits.burst)
     if share is not None:
         assert (share.burst, share.quota) == (limits.burst, limits.quota)
+
+
+@given(budgets().filter(lambda limits: limits.kind is BudgetKind.LEVEL), st.integers(1, 100), st.integers(1, 50))
+def test_a_portion_is_a_part_of_the_rate_and_holds_one_burst(limits, percent, count):
+    part = portion(limits, percent, count)
+    assert part.quota == max(1, limits.quota * count * percent // 100)
+    assert part.burst >= min(limits.burst, limits.burst * count * percent // 100)
+    assert part.floors == (0, 0, 0)
+    assert part.line == ""
+
+
+@given(st.integers(1, 1_000), st.integers(1, 100), st.integers(1, 50))
+def test_a_portion_of_slots_is_at_least_one(slots, percent, count):
+    limits = Limits(BudgetKind.LEASES, slots, hold_ms=7)
+    assert portion(limits, percent, count) == replace(limits, burst=max(1, slots * count * percent // 100))

@@ -3,12 +3,14 @@
 import sys
 from pathlib import Path
 
+import pytest
 from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
 from wires import Bench
 
 HERE = str(Path(__file__).parent)
 UNARY_CALLS = 150
 CHUNK_CALLS = 6
+SERVED = 21
 KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
 TEXT = f"""
 [targets.up]
@@ -18,10 +20,23 @@ key_limits = ["900000000 per 1s", "900000000 tokens per 1s"]
 """
 
 
-def ask(*, stream):
+CAPS = """
+[agents]
+limits = ["1000000 per 1s", "900000000 tokens per 60s", "100 concurrent"]
+
+[teams.biology]
+agents = ["bio-*"]
+limits = ["1000000 per 1s", "900000000 tokens per 60s"]
+
+[teams.rest]
+agents = ["*"]
+"""
+
+
+def ask(*, stream, words=b""):
     body = b'{"model":"m","stream":%b,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' % stream
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n"
-    return head + b"authorization: Bearer agent\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    return head + b"authorization: Bearer agent\r\n%bcontent-length: %d\r\n\r\n%b" % (words, len(body), body)
 
 
 def counted(act):
@@ -40,29 +55,33 @@ def counted(act):
     return calls
 
 
-def ready():
-    """A gate that has served a call on its kept connection."""
-    bench = Bench(TEXT)
+def ready(text=TEXT, asked=None):
+    """A gate that has served a call with each of its keys on its kept connection."""
+    bench = Bench(text)
     warm(bench.gate)
-    bench.client.data_received(ask(stream=b"false"))
-    bench.dialler.succeed()
-    end, _ = bench.dialler.opened[0]
-    end.data_received(whole(UNARY))
-    assert bench.ends == ["answered"]
+    for _ in range(SERVED):
+        bench.client.data_received(asked or ask(stream=b"false"))
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+        end, _ = bench.dialler.opened[0]
+        end.data_received(whole(UNARY))
+    assert bench.ends == ["answered"] * SERVED
     return bench, end
 
 
-def test_a_unary_call():
-    bench, end = ready()
+@pytest.mark.parametrize("text", [TEXT, TEXT + CAPS], ids=["plain", "capped"])
+def test_a_unary_call(text):
+    words = b"" if text is TEXT else b"x-swarmgate-agent: bio-7\r\nx-swarmgate-task-type: literature\r\n"
+    asked, answered = ask(stream=b"false", words=words), whole(UNARY)
+    bench, end = ready(text, asked)
     bench.pass_time(1)
-    asked, answered = ask(stream=b"false"), whole(UNARY)
 
     def call():
         bench.client.data_received(asked)
         end.data_received(answered)
 
     calls = counted(call)
-    assert bench.ends == ["answered"] * 2
+    assert bench.ends == ["answered"] * (SERVED + 1)
     assert bench.dialler.dials == []
     assert len(calls) <= UNARY_CALLS, f"{len(calls)}: {sorted(calls)}"
 
@@ -76,4 +95,4 @@ def test_a_relayed_chunk():
     assert bench.wire.written[-1] == chunk
     assert len(calls) <= CHUNK_CALLS, calls
     end.data_received(framed(DONE) + LAST)
-    assert bench.ends == ["answered"] * 2
+    assert bench.ends == ["answered"] * (SERVED + 1)

@@ -12,6 +12,7 @@ from swarmgate.problems import nearest
 
 _LIMIT = re.compile(r"([0-9][0-9_]{0,17})(?: ([a-z_]+))?(?: per (.+))?")
 _OF_MODELS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+_OF_CALLERS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
 _OF_HOSTS = (Unit.REQUESTS, Unit.BYTES, Unit.POINTS, Unit.CONCURRENT)
 
 
@@ -51,9 +52,14 @@ def _model_quota(text: object) -> Quota:
     return read_quota(text, _OF_MODELS)
 
 
+def _cap(text: object) -> Quota:
+    return read_quota(text, _OF_CALLERS)
+
+
 def _host_quota(text: object) -> Quota:
     return read_quota(text, _OF_HOSTS)
 
 
 Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list)]
+CapLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list)]
 HostLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list)]

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from swarmgate.config import egress as egress_section
 from swarmgate.config import routes as route_section
 from swarmgate.config.addresses import Listen, ListenText
+from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import PolicyTable
 from swarmgate.config.routes import Ladder
@@ -32,6 +33,9 @@ class Config(Table):
     listen: ListenText = Listen("127.0.0.1", 8787)
     targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)
+    agents: Agents = Agents()
+    teams: dict[Name, Team] = Field(default_factory=dict)
+    environments: dict[Name, Team] = Field(default_factory=dict)
     egress: Egress = Egress()
     policies: dict[Name, PolicyTable] = Field(default_factory=dict)
     resolve: Pins = Field(default_factory=dict)

@@ -75,10 +75,13 @@ class BudgetCell:
     """State of one budget; `due_ms` is the next instant at which something expires."""
 
     __slots__ = (
+        "anchor_ms",
         "at_ms",
         "caps",
         "drain",
         "due_ms",
+        "forget_ms",
+        "keep_ms",
         "leases",
         "level",
         "limits",
@@ -88,6 +91,7 @@ class BudgetCell:
         "pending",
         "promised_ms",
         "scale",
+        "slice_ms",
         "slices",
     )
 
@@ -101,6 +105,7 @@ class BudgetCell:
         self.leases: dict[str, Lease] = {}
         self.slices: dict[int, int] | None = {} if limits.kind is BudgetKind.COUNTER else None
         self.at_ms = at_ms
+        self.forget_ms = 0  # no slice of a counter is forgotten before it; 0 = nobody looked yet
         self.due_ms = EXACT
         self.apply(limits)
 
@@ -110,6 +115,9 @@ class BudgetCell:
         self.scale = limits.scale
         self.drain = limits.drain
         self.caps = limits.caps
+        self.slice_ms = limits.slice_ms
+        self.anchor_ms = limits.anchor_ms
+        self.keep_ms = limits.forgotten_at_ms(0) - limits.anchor_ms
 
 
 class Book:

@@ -64,7 +64,7 @@ class Compiled:
     """
     A budget that keeps the promise: its limits, at most `undelivered` units on their way, tokens spent within `fresh_ms`.
 
-    `yield_permille` is the mean rate it allows, in thousandths of the published one.
+    A cap of the operator's own has nothing on its way (`undelivered` 0). `yield_permille` is the mean rate it allows, in thousandths of the published one.
     """
 
     limits: Limits
@@ -75,7 +75,7 @@ class Compiled:
     def way(self) -> Limits | None:
         """The places for what is on its way, taken with the budget itself; None where the kind needs none."""
         limits = self.limits
-        if limits.kind is not BudgetKind.LEVEL:
+        if limits.kind is not BudgetKind.LEVEL or not self.undelivered:
             return None
         line = f"{limits.line}{WAY}" if limits.line else ""
         return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing)
@@ -111,6 +111,16 @@ def _candidates(published: Published) -> list[Compiled | None]:
     ):  # slots may all leave at once
         kinds.append(_slots(published))
     return kinds
+
+
+def compile_cap(published: Published) -> Compiled:
+    """
+    The budget of a limit that is the operator's own: at most `amount` in any window, taken at the gate.
+
+    Nothing is kept back for what is on its way, since nobody else counts. Errors: `BadLimit`.
+    """
+    _check(published)
+    return _concurrency(published) if published.unit is Unit.CONCURRENT else _counter(published)
 
 
 def fresh_ms(window_ms: int) -> int:

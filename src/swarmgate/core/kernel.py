@@ -79,9 +79,11 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
         for name, cost, reserve in demands:
             cell = cells[name]
             if now_ms != cell.at_ms:
-                if cell.drain or cell.slices or cell.due_ms <= now_ms:
+                if cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
                     touch(cell, now_ms)
-                else:  # nothing moves in it
+                else:  # as `touch` does where nothing ends
+                    level = cell.level - cell.drain * (now_ms - cell.at_ms)
+                    cell.level = level if level > 0 else 0
                     cell.at_ms = now_ms
             if cost | reserve < 0:  # one look at both signs
                 raise BadInput("demands", f"{cost} and {reserve} units of {name}: nothing can be taken backwards")
@@ -140,7 +142,7 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
             continue
         limits = cell.limits
         if now_ms != cell.at_ms:
-            if cell.drain or cell.slices or cell.due_ms <= now_ms:
+            if cell.drain or cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
                 touch(cell, now_ms)
             else:  # nothing moves in it
                 cell.at_ms = now_ms

@@ -19,9 +19,18 @@ def touch(cell: BudgetCell, now_ms: int) -> None:
         level = cell.level - cell.drain * (now_ms - cell.at_ms)
         cell.level = level if level > 0 else 0
     elif cell.slices:
-        for index in [index for index in cell.slices if cell.limits.forgotten_at_ms(index) <= now_ms]:
-            cell.level -= cell.slices.pop(index)
+        _forget(cell, cell.slices, now_ms)
     cell.at_ms = now_ms
+
+
+def _forget(cell: BudgetCell, slices: dict[int, int], now_ms: int) -> None:
+    """Drop a counter's slices that are over, the oldest first: they stand in the order in which they were begun."""
+    while slices:
+        oldest = next(iter(slices))
+        cell.forget_ms = cell.anchor_ms + oldest * cell.slice_ms + cell.keep_ms
+        if cell.forget_ms > now_ms:
+            return
+        cell.level -= slices.pop(oldest)
 
 
 def expire(cell: BudgetCell, now_ms: int) -> None:
@@ -57,9 +66,12 @@ def charge(cell: BudgetCell, units: int, now_ms: int) -> None:
 
 def count(cell: BudgetCell, units: int, now_ms: int) -> None:
     """Note in a counter's slice what its level already holds."""
-    if cell.slices is not None:
-        index = cell.limits.slice_at(now_ms)
-        cell.slices[index] = cell.slices.get(index, 0) + units
+    slices = cell.slices
+    if slices is not None:
+        index = (now_ms - cell.anchor_ms) // cell.slice_ms
+        if not slices:
+            cell.forget_ms = cell.anchor_ms + index * cell.slice_ms + cell.keep_ms
+        slices[index] = slices.get(index, 0) + units
 
 
 def hold(cell: BudgetCell, key: str, units: int, expires_ms: int) -> None:

@@ -8,6 +8,7 @@ in core/call.py, or what several of them share.
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
 from swarmgate.core.book import STAY_MS, Demand, Take, first_score
+from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.commands import (
     ABORT,
     CONNECT,
@@ -76,6 +77,13 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     if not keys:
         return _no_key(call, now_ms)
     call.offered = (rung.routes[keys[0]],) if len(keys) == 1 else tuple(map(rung.routes.__getitem__, keys))
+    caps = call.caps
+    if caps is not None:
+        capped = caps.get(rung.target) or caps[ANY_TARGET]
+        if len(keys) == 1:
+            call.offered = (call.offered[0].plus(capped),)
+        else:
+            call.offered = tuple([route.plus(capped) for route in call.offered])
     call.asked_ms = now_ms
     call.asked_turn = call.room.turn
     call.asks += 1

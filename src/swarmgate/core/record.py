@@ -100,6 +100,20 @@ class Route(NamedTuple):
         """Every budget in which this route keeps a lease."""
         return self.metered + self.first_byte + self.whole + self.ways
 
+    def plus(self, caps: "Route") -> "Route":
+        """This route, taking from the budgets of a caller's caps as well: one demand, all or nothing."""
+        joined = (
+            self.key,
+            self.fixed + caps.fixed,
+            self.metered + caps.metered,
+            self.first_byte + caps.first_byte,
+            self.whole + caps.whole,
+            self.ways + caps.ways,
+            self.weighed + caps.weighed,
+            self.fresh_ms,
+        )
+        return tuple.__new__(Route, joined)
+
 
 class Ring(Protocol):
     """Which of a rung's keys may be used now: `keys.KeyRing`, or a host's `target_ring.TargetRing`."""
@@ -150,6 +164,7 @@ class Call:
         "asked_turn",
         "asks",
         "attempt",
+        "caps",
         "client",
         "committed",
         "content_ms",
@@ -198,6 +213,7 @@ class Call:
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
         self.team = ""
+        self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)
         self.trace = ""  # the trace id of its `traceparent`
         self.effect = Effect.READ
         self.keyed = False  # the target honours the idempotency key that the request carries

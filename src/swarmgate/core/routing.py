@@ -57,18 +57,18 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
     fresh_ms = Route._field_defaults["fresh_ms"]
     for name, published, compiled, cost in budgets:
         fresh_ms = min(fresh_ms, compiled.fresh_ms)
-        is_bucket = compiled.limits.kind is BudgetKind.LEVEL
-        if is_bucket:
+        has_way = compiled.way() is not None
+        if has_way:
             ways.append(name + WAY)
         if published.unit in _SIZES:
             metered.append(name)
-            weighed += ways[-1:] if is_bucket else []
+            weighed += ways[-1:] if has_way else []
         elif compiled.limits.kind is BudgetKind.LEASES:
             fixed.append((name, 0, 1))
             (whole if published.unit is Unit.CONCURRENT else first_byte).append(name)
         else:
             fixed.append((name, cost, 0))
-            fixed += [(name + WAY, 0, cost)] if is_bucket else []
+            fixed += [(name + WAY, 0, cost)] if has_way else []
     return Route(
         key,
         tuple(fixed),

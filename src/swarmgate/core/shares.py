@@ -1,5 +1,5 @@
 """
-What one of several processes may do alone: its share of a budget, so that all shares together are the budget.
+Parts of a budget: what one of several processes may do alone, and what one of several teams may use of it.
 
 Doorman's safe capacity: floors and lines do not cross processes, so a share has none. A share that cannot hold one call
 is no share; the budget is then closed without its store (design 2: P10).
@@ -7,7 +7,7 @@ is no share; the budget is then closed without its store (design 2: P10).
 
 from dataclasses import replace
 
-from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
 
 
 def share_of(limits: Limits, processes: int, need: int) -> Limits | None:
@@ -25,3 +25,18 @@ def share_of(limits: Limits, processes: int, need: int) -> Limits | None:
     if limits.kind is BudgetKind.LEVEL and not quota:
         return None
     return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="")
+
+
+def portion(limits: Limits, percent: int, count: int = 1) -> Limits:
+    """
+    At most this percentage of `count` such budgets together, for one of those who share them (design 4: Line).
+
+    The rate shrinks and the burst of a bucket does not: the largest call still fits. Its floors and its line are the
+    budget's own business.
+    """
+    part = limits.burst * count * percent // 100
+    if limits.kind is BudgetKind.LEVEL:
+        quota = max(1, limits.quota * count * percent // 100)
+        burst = min(max(limits.burst, part), (EXACT - 1 - quota) // limits.window_ms)
+        return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="", sharing=1)
+    return replace(limits, burst=max(1, part), floors=(0, 0, 0), line="", sharing=1)

@@ -11,6 +11,7 @@ from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
+from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity
@@ -27,13 +28,19 @@ class Desk:
     """One per gate; `is_stopping` and `most_open` are looked at before a call is begun."""
 
     def __init__(
-        self, pump: Pump, exchanges: Exchanges, targets: Mapping[str, ModelTarget], served: ServedFields
+        self,
+        pump: Pump,
+        exchanges: Exchanges,
+        targets: Mapping[str, ModelTarget],
+        served: ServedFields,
+        caps: CapDesk | None = None,
     ) -> None:
         self.pump = pump
         self.fire = pump.fire
         self.exchanges = exchanges
         self.targets = targets
         self.served = served
+        self._caps = caps
         self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
         self.most_open = MOST_OPEN
         self.is_stopping = False
@@ -47,12 +54,14 @@ class Desk:
         return Reason.GATE_BUSY if len(self.pump.open) >= self.most_open else None
 
     def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int) -> Call:
-        """A new call of this caller, with the place that its ticket keeps."""
+        """A new call of this caller, with its caps and the place that its ticket keeps."""
         call = Call(
             f"{self._prefix}{next(self._numbers):x}", rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
         )
         call.client = client
         call.step = identity.step
+        if self._caps is not None:
+            self._caps.admit(call)
         call.trace = identity.traceparent[3:35]
         if identity.ticket:
             place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)

@@ -71,9 +71,9 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
             raise BadInput(_header(name), "is not 1 to 128 visible ASCII characters")
     return Identity(
         Step(**{_STEP[name]: value for name, value in said.items() if name in _STEP}),
-        _rank(said.get("priority")),
-        _duration_ms(said, "wait"),
-        _duration_ms(said, "timeout"),
+        _rank(said["priority"]) if "priority" in said else USUAL_RANK,
+        _duration_ms(said, "wait") if "wait" in said else None,
+        _duration_ms(said, "timeout") if "timeout" in said else None,
         said.get("effect", ""),
         said.get("ticket", ""),
         _traceparent(fields.get(b"traceparent", b"")),
@@ -84,16 +84,14 @@ def _header(name: str) -> str:
     return f"{PREFIX.decode()}{name}"
 
 
-def _rank(said: str | None) -> int:
-    if said is None:
-        return USUAL_RANK
+def _rank(said: str) -> int:
     if said not in RANKS:
         raise BadInput(_header("priority"), f"{said[:20]!r} is no priority; say P0, P1 or P2")
     return RANKS[said]
 
 
-def _duration_ms(said: Mapping[str, str], name: str) -> int | None:
-    return None if name not in said else parse_duration_ms(said[name], _header(name))
+def _duration_ms(said: Mapping[str, str], name: str) -> int:
+    return parse_duration_ms(said[name], _header(name))
 
 
 def _traceparent(value: bytes) -> str:

@@ -101,7 +101,7 @@ class ModelRoutes:
         if read_timeout is None and identity is UNSAID:
             call.wait_until_ms = now_ms + USUAL_WAIT_MS
         else:
-            read_ms = _read_timeout_ms(read_timeout or b"")
+            read_ms = None if read_timeout is None else _read_timeout_ms(read_timeout)
             call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, read_ms)
         return call
 

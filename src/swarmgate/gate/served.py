@@ -49,7 +49,7 @@ class ServedFields:
             return headers
         key = self._keys.get((rung.target, route.key))
         if key is None:
-            key = self._keys[rung.target, route.key] = self._key(route)
+            key = self._keys[rung.target, route.key] = self._key(rung.routes.get(route.key, route))
         headers += key.headers
         cell = self._cell_of(key.budget)
         if cell is not None:

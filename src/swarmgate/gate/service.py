@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from swarmgate.core.book import Book
+from swarmgate.core.caps import Caps
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.compiler import Published
 from swarmgate.core.ladders import Ladders
@@ -24,6 +25,7 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import model_names
+from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Callers, Exchanges
@@ -51,7 +53,8 @@ class Plan(NamedTuple):
     """
     What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line.
 
-    `published` has the limit that each budget keeps, as its owner states it; places on the way have none.
+    `published` has the limit that each budget keeps, as its owner states it; places on the way have none. `caps` are what
+    callers may use, whatever they call.
     """
 
     ladders: Ladders
@@ -59,6 +62,7 @@ class Plan(NamedTuple):
     budgets: Mapping[str, Limits]
     lines: Mapping[str, str]
     published: Mapping[str, Published]
+    caps: Caps | None = None
 
 
 class Upkeep:
@@ -139,7 +143,8 @@ class Gate:
         near = book if isinstance(book, Book) else None
         published = dict(plan.published)  # an operator may change it
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
-        self.desk = Desk(pump, exchanges, plan.targets, served)
+        caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
+        self.desk = Desk(pump, exchanges, plan.targets, served, caps)
         self.models = ModelRoutes(self.desk, plan.ladders)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))

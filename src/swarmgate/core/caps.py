@@ -1,0 +1,113 @@
+"""
+What a caller takes from beside the budgets of its route: the caps of its agent, team, environment and task type.
+
+A cap is the operator's own limit, so it is kept as it is written: a counter that never holds more than N in any window,
+or a number of calls in progress (design 4: Line, the last sentence; essay A: per-agent QPS cap). All of them are taken
+with the route's budgets, all or nothing. Callers choose their names, so their number is bounded: agents beyond it share
+one budget. Who gives no name has no cap of its own, and is counted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from swarmgate.core.record import Route
+from swarmgate.core.routing import Budget, route
+
+MOST_AGENTS = 10_000
+MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
+OTHERS = "others"  # the one name of all agents beyond the bound
+ANY_TARGET = ""
+
+
+class Group(NamedTuple):
+    """
+    Agents that share caps: a team or an environment, by patterns of their names (`*` has those without one, too).
+
+    `shares` are its parts of what each target allows, by target.
+    """
+
+    name: str
+    agents: tuple[str, ...]
+    budgets: tuple[Budget, ...] = ()
+    shares: Mapping[str, tuple[Budget, ...]] = {}
+
+
+class Member(NamedTuple):
+    """Who a caller is, and what it takes from by target; `ANY_TARGET` stands for one that is not in `routes`."""
+
+    team: str
+    environment: str
+    routes: dict[str, Route] | None
+
+
+class Caps:
+    """
+    Every cap of a configuration; `of_agent` makes the budgets of one agent under its name.
+
+    `fresh` are budgets that a store does not know yet: whoever asks `of` defines them before the call takes from them.
+    """
+
+    __slots__ = ("_agents", "_environments", "_known", "_of_agent", "_task_types", "_teams", "fresh", "unnamed")
+
+    def __init__(
+        self,
+        of_agent: Callable[[str], tuple[Budget, ...]],
+        teams: Sequence[Group] = (),
+        environments: Sequence[Group] = (),
+        task_types: Mapping[str, tuple[Budget, ...]] | None = None,
+    ) -> None:
+        self._of_agent = of_agent
+        self._teams = teams
+        self._environments = environments
+        self._task_types = task_types or {}
+        self._agents: set[str] = set()
+        self._known: dict[tuple[str, str], Member] = {}
+        self.fresh: list[Budget] = []
+        self.unnamed = 0
+
+    def of(self, agent: str, task_type: str) -> Member:
+        """The caps of a caller; empty names are those that it did not give."""
+        if not agent:
+            self.unnamed += 1
+        if task_type not in self._task_types:
+            task_type = ""
+        found = self._known.get((agent, task_type))
+        return found if found is not None else self._meet(agent, task_type)
+
+    def _meet(self, agent: str, task_type: str) -> Member:
+        """Look a caller up for the first time."""
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        team, environment = _first(self._teams, agent), _first(self._environments, agent)
+        budgets = [*self._own(agent), *self._task_types.get(task_type, ())]
+        groups = [group for group in (team, environment) if group is not None]
+        for group in groups:
+            budgets += group.budgets
+        routes = {ANY_TARGET: budgets}
+        for target in {target for group in groups for target in group.shares}:
+            routes[target] = [*budgets, *(share for group in groups for share in group.shares.get(target, ()))]
+        member = Member(
+            team.name if team else "",
+            environment.name if environment else "",
+            {target: route("", taken) for target, taken in routes.items()} if any(routes.values()) else None,
+        )
+        self._known[agent, task_type] = member
+        return member
+
+    def _own(self, agent: str) -> tuple[Budget, ...]:
+        if not agent:
+            return ()
+        if agent not in self._agents:
+            if len(self._agents) >= MOST_AGENTS:
+                agent = OTHERS
+            self._agents.add(agent)
+            budgets = self._of_agent(agent)
+            self.fresh += budgets
+            return budgets
+        return self._of_agent(agent)
+
+
+def _first(groups: Sequence[Group], agent: str) -> Group | None:
+    """The first group with a pattern that the agent's name fits."""
+    return next((group for group in groups if any(fnmatchcase(agent, pattern) for pattern in group.agents)), None)

@@ -1,0 +1,114 @@
+"""Caps before the gate: who asks too often is held back alone, and everything that was taken is given back."""
+
+import json
+
+import pytest
+from stage import UNARY, warm, whole
+from wires import Bench
+
+from swarmgate.config import parse
+from swarmgate.problems import FileError
+
+TARGET = """
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = { one = "env:KEY", two = "env:KEY" }
+key_limits = ["900000000 per 1s", "900000000 tokens per 1s"]
+"""
+ANSWER = whole(UNARY)
+
+
+class Caller:
+    """Agents that ask one after another at the same gate."""
+
+    def __init__(self, text):
+        self.bench = Bench(TARGET + text)
+        warm(self.bench.gate)
+        self._connected = False
+
+    def ask(self, agent="", **said):
+        """The status of one call that does not wait, and what it says."""
+        said = {"wait": "0s", "agent": agent} | said
+        words = "".join(f"x-swarmgate-{name.replace('_', '-')}: {word}\r\n" for name, word in said.items() if word)
+        body = json.dumps({"model": "m", "messages": [], "max_tokens": 10}).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{words}content-length: {len(body)}\r\n\r\n"
+        bench, before = self.bench, len(self.bench.wire.written)
+        bench.client.data_received(head.encode() + body)
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+        if len(bench.wire.written) == before:
+            bench.dialler.opened[-1][0].data_received(ANSWER)
+        answer = b"".join(bench.wire.written[before:])
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert bench.bugs == []
+        return int(head.split()[1]), json.loads(body)
+
+
+def blocking(said):
+    return [one["budget"] for one in said["error"]["deferral"]["blocking"]]
+
+
+def test_an_agent_that_asks_too_often_is_held_back_alone():
+    caller = Caller('[agents]\nlimits = ["2 per 1s"]\n')
+    assert [caller.ask("a")[0] for _ in range(3)] == [200, 200, 429]
+    status, said = caller.ask("a")
+    assert (status, blocking(said)) == (429, ["agent a: 2 requests per 1s"])
+    assert caller.ask("b")[0] == 200
+    assert [caller.ask()[0] for _ in range(5)] == [200] * 5  # nobody in particular
+    caller.bench.pass_time(1_100)
+    assert caller.ask("a")[0] == 200
+    assert caller.bench.reserved == 0
+
+
+TEAMS = """
+[teams.biology]
+agents = ["bio-*"]
+limits = ["3 per 60s"]
+[teams.rest]
+agents = ["*"]
+"""
+
+
+def test_a_team_has_its_caps():
+    caller = Caller(TEAMS)
+    assert [caller.ask(f"bio-{number}")[0] for number in range(4)] == [200, 200, 200, 429]
+    assert blocking(caller.ask("bio-9")[1]) == ["team biology: 3 requests per 60s"]
+    assert caller.ask("else")[0] == 200
+
+
+def test_no_team_has_a_target_for_itself():
+    caller = Caller('limits = ["5 per 1s"]\n' + TEAMS)
+    assert [caller.ask()[0] for _ in range(4)] == [200] * 4
+    assert blocking(caller.ask()[1]) == ["team rest at up: 80 % of 5 requests per 1s"]
+    assert caller.ask("bio-1")[0] == 200
+
+
+def test_tokens_and_places_come_back():
+    caller = Caller('[agents]\nlimits = ["100 tokens per 60s", "1 concurrent"]\nlargest_tokens = 50\n')
+    # each costs 12: 1 that was guessed of the prompt, 8 more of it, 3 of output; at 96 the next still fits by its guess
+    assert [caller.ask("a")[0] for _ in range(9)] == [200] * 9
+    status, said = caller.ask("a")
+    assert (status, blocking(said)) == (429, ["agent a: 100 tokens per 60s"])
+    assert caller.bench.reserved == 0
+
+
+def test_one_team_alone_has_no_share():
+    caller = Caller('limits = ["5 per 60s"]\n[teams.all]\nagents = ["*"]\n')
+    assert [caller.ask()[0] for _ in range(6)] == [200] * 5 + [429]
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "reason"),
+    [
+        ('[agents]\nlimits = "2 per 1s"\n', "agents.limits", "is a list"),
+        ('[agents]\nlimits = ["2 per 1s", "9 tokens per 1s"]\n', "agents.limits[1]", "largest_tokens"),
+        ('[teams.a]\nlimits = ["2 per 1s"]\n', "teams.a.agents", "is missing"),
+        ("[teams.a]\nagents = []\n", "teams.a.agents", "at least 1"),
+        ('[teams.a]\nagents = ["*"]\nshar = 3\n', "teams.a.shar", "nearest is 'share'"),
+        ('[environments.a]\nagents = ["*"]\nreserve = 60\n', "environments.a.reserve", "50"),
+    ],
+)
+def test_mistakes(text, field, reason):
+    with pytest.raises(FileError) as caught:
+        parse(TARGET + text, {"KEY": "sk-1"})
+    assert (caught.value.field, reason in caught.value.reason) == (field, True)
