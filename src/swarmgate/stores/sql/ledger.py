@@ -52,6 +52,9 @@ class Ledger:
         except DatabaseError as error:
             ledger.close()
             raise BadInput(str(path), f"is no ledger, or a damaged one ({error.orig}); {_WHAT_TO_DO}") from None
+        except BadInput:
+            ledger.close()
+            raise
         return ledger
 
     @classmethod
@@ -86,14 +89,12 @@ class Ledger:
         with self.connection() as link:
             found = link.execute(text("PRAGMA quick_check(1)")).scalar_one()
         if found != "ok":
-            self.close()
             raise BadInput(str(path), f"is damaged ({found}); {_WHAT_TO_DO}")
 
     def _migrate(self, path: Path) -> None:
         with self.connection() as link:
             version = MigrationContext.configure(link).get_current_revision()
             if version is not None and version not in _known():
-                self.close()
                 raise BadInput(
                     str(path), f"has the schema {version} of a newer program; start that, or restore a backup"
                 )

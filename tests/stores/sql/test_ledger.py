@@ -1,0 +1,110 @@
+"""The ledger's file: whatever is wrong with it is said, and nothing is put in its place."""
+
+import sqlite3
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql.ledger import FILE, Ledger
+from swarmgate.stores.sql.tables import calls, metadata
+
+
+def made(folder):
+    ledger = Ledger.opened(folder)
+    with ledger.connection() as link:
+        link.execute(calls.insert(), [{"id": f"c{number}", "agent": "a" * 50} for number in range(500)])
+    ledger.close()
+    return folder / FILE
+
+
+def test_the_migrations_make_the_tables(tmp_path):
+    ledger = Ledger.opened(tmp_path)
+    with ledger.connection() as link:
+        assert compare_metadata(MigrationContext.configure(link), metadata) == []
+        assert link.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+    assert (tmp_path / FILE).stat().st_mode & 0o077 == 0
+
+
+def test_it_goes_on_where_it_was(tmp_path):
+    made(tmp_path)
+    for opened in (Ledger.opened, Ledger.to_read):
+        ledger = opened(tmp_path)
+        with ledger.connection() as link:
+            assert link.execute(text("SELECT count(*) FROM calls")).scalar_one() == 500
+        ledger.close()
+
+
+@pytest.mark.parametrize("opened", [Ledger.opened, Ledger.to_read])
+def test_a_newer_schema_is_refused(tmp_path, opened):
+    path = made(tmp_path)
+    with sqlite3.connect(path) as link:
+        link.execute("UPDATE alembic_version SET version_num = '9999'")
+    link.close()
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match="9999") as caught:
+        opened(tmp_path)
+    assert "newer" in caught.value.reason
+    assert path.read_bytes() == before
+
+
+@given(st.integers(0, 60), st.binary(min_size=64, max_size=4_096))
+@settings(max_examples=25, deadline=None)
+def test_a_damaged_file_is_refused_or_whole_and_never_replaced(tmp_path_factory, at, rubbish):
+    path = made(tmp_path_factory.mktemp("damaged"))
+    data = bytearray(path.read_bytes())
+    at = at * len(data) // 61
+    data[at : at + len(rubbish)] = rubbish[: len(data) - at]
+    path.write_bytes(data)
+    refused, ledger = None, None
+    try:
+        ledger = Ledger.opened(path.parent)
+    except BadInput as bad:
+        refused = bad
+    if ledger is None:
+        assert refused.field == str(path)
+        assert path.stat().st_size == len(data)
+        return
+    with ledger.connection() as link:  # what was hit says nothing: free space, or text
+        assert link.execute(text("SELECT count(*) FROM calls")).scalar_one() == 500
+    ledger.close()
+
+
+def test_a_file_of_something_else(tmp_path):
+    (tmp_path / FILE).write_bytes(b"no database at all, but long enough to be read as one" * 99)
+    for opened in (Ledger.opened, Ledger.to_read):
+        with pytest.raises(BadInput, match="not a database"):
+            opened(tmp_path)
+
+
+def test_readers_change_nothing_and_see_what_is_being_written(tmp_path):
+    with pytest.raises(BadInput, match="--state"):
+        Ledger.to_read(tmp_path)
+    writer = Ledger.opened(tmp_path)
+    reader = Ledger.to_read(tmp_path)
+    with writer.connection() as link:
+        link.execute(calls.insert(), [{"id": "c1"}])
+    with reader.connection() as link:
+        assert link.execute(text("SELECT count(*) FROM calls")).scalar_one() == 1
+        with pytest.raises(Exception, match="readonly"):
+            link.execute(calls.insert(), [{"id": "c2"}])
+    reader.close()
+    writer.close()
+
+
+def test_a_transaction_is_whole(tmp_path):
+    ledger = Ledger.opened(tmp_path)
+
+    def fail():
+        with ledger.connection() as link:
+            link.execute(calls.insert(), [{"id": "c1"}])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with ledger.connection() as link:
+        assert link.execute(text("SELECT count(*) FROM calls")).scalar_one() == 0
