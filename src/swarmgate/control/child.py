@@ -21,13 +21,14 @@ _HEALTHY_S: Final = 60.0  # a child that lived for so long begins its restarts a
 
 class Child:
     """
-    One control process, and its successors; `say` hears of deaths.
+    One control process, and its successors, which get the `arguments` as they are then; `say` hears of deaths.
 
     `refused` is set to the exit code of one that will not run here whatever is tried: its words are on stderr.
     """
 
     def __init__(self, arguments: Sequence[str], final_codes: frozenset[int], say: Callable[[str], None]) -> None:
-        self._arguments = [sys.executable, "-m", MODULE, *arguments]
+        self._command = (sys.executable, "-m", MODULE)
+        self.arguments = list(arguments)
         self._final = final_codes
         self._say = say
         self._process: Process | None = None
@@ -50,8 +51,6 @@ class Child:
         if self._process.returncode is not None:
             self._watch.cancel()
             return self._process.returncode
-        if not self.ready.is_set():
-            self._process.terminate()  # it has seen nothing yet
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 return await self._process.wait()
@@ -66,7 +65,7 @@ class Child:
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *self._arguments, stdin=DEVNULL, stdout=sys.stderr, start_new_session=True
+            *self._command, *self.arguments, stdin=DEVNULL, stdout=sys.stderr, start_new_session=True
         )
 
     async def _keep_alive(self) -> None:

@@ -176,6 +176,7 @@ class _Data:
         """The control process works, and says where its port is."""
         self._operator = str(said.get("operator", ""))
         if self._child is not None:
+            self._child.arguments[-1] = self._operator  # its successors listen where it did
             self._child.ready.set()
         return {}
 

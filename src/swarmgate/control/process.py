@@ -60,7 +60,7 @@ class Control:
         self.orders: dict[str, link.Order] = {}  # what the data process may ask
 
     async def run(self, door: socket.socket, secret: str) -> int:
-        """Until the data process ends, or a signal comes. Errors: OSError if there is no data process."""
+        """Until the data process ends, or a signal comes; without one, whatever its journal holds is imported."""
         loop = asyncio.get_running_loop()
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, self._over.set)
@@ -76,8 +76,12 @@ class Control:
                 timeout_graceful_shutdown=CLOSES_WITHIN_S,
             )
         )
-        self._peer = await link.connect(self._options.state, lambda: link.Peer(self.orders, self._gone))
-        await self._peer.ask("hello", operator=f"{host}:{port}")
+        try:
+            self._peer = await link.connect(self._options.state, lambda: link.Peer(self.orders, self._gone))
+            await self._peer.ask("hello", operator=f"{host}:{port}")
+        except (OSError, link.LinkLost):
+            self._is_alone = True
+            self._over.set()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve([door]), name="operator port")
             importing = tasks.create_task(self._import(), name="importer")
@@ -187,9 +191,6 @@ def main(options: Options) -> int:
 async def _run(options: Options, importer: Importer, door: socket.socket, secret: str) -> int:
     try:
         return await Control(options, importer).run(door, secret)
-    except (OSError, link.LinkLost) as error:
-        print(f"control: no data process at {options.state}: {error}", file=sys.stderr)  # noqa: T201  see above
-        return FAILED
     finally:
         importer.close()
 
