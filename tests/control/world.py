@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from eventually import eventually
 from swarmgate.control.token import FILE
+from swarmgate.stores.sql import ledger
 
 KEY = "sk-canary-5b1d"
 COMMAND = [sys.executable, "-c", "from swarmgate.cli import main; main()"]
@@ -144,6 +146,13 @@ class Gate:
         await eventually(lambda: not Path(f"/proc/{child}").exists(), 30)
         await self._reader
         return code
+
+
+def query(folder, text):
+    with sqlite3.connect(f"file:{folder / ledger.FILE}?mode=ro", uri=True) as opened:
+        found = opened.execute(text).fetchall()
+    opened.close()
+    return found
 
 
 @contextlib.asynccontextmanager
