@@ -70,7 +70,7 @@ def test_a_pause_holds_everybody_and_its_end_lets_them_go():
     assert {revision for _, revision in changed(paused)} == {2}
     assert {revision for _, revision in changed(resumed)} == {3}
     said = deferred.json()["error"]
-    assert (deferred.status_code, said["code"]) == (429, "policy_slots")
+    assert (deferred.status_code, said["code"]) == (429, "policy_paused")
     assert other.status_code == 200
     assert {one["target"]: one["state"] for one in seen["targets"]} == {"up": "paused", "other": "ready"}
     assert [answer.status_code for answer in answers] == [200] * 5

@@ -18,7 +18,7 @@ class BlockKind(IntEnum):
 
 
 class Blocker(NamedTuple):
-    """One budget that blocks; `remaining` in its unit, never below 0; instants in the store's ms."""
+    """One budget that blocks; `remaining` in its unit, never below 0, `limit` 0 = paused; instants in the store's ms."""
 
     budget: str
     kind: BlockKind

@@ -96,9 +96,8 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
             return None
         found = Obstacle(BlockKind.LINE, now_ms, now_ms)
     limits = cell.limits
-    return Blocker(
-        cell.name, *found, remaining(cell, rank), limits.quota or limits.burst, limits.window_ms, limits.revision
-    )
+    limit = 0 if limits.paused else limits.quota or limits.burst
+    return Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision)
 
 
 class Obstacle(NamedTuple):

@@ -23,6 +23,7 @@ DELIVERED_MS = 20  # until a request is no longer on its way
 LEASE_MS = 60_000  # beyond what a step lasts: its reservations end by word, as those of a call do
 USUAL_MS = 1_000  # how long somebody who waits already will take
 MOST_BACKLOG = 1_000
+MOST_HOPELESS = 20  # more leases than one step ends take some, too
 MOST_LOOKS = 200_000  # budgets examined by one plan
 
 ENDS, ASKS = 0, 1  # at one instant, what ends comes first
@@ -71,7 +72,7 @@ class _Ending(NamedTuple):
 class _Queue:
     """Steps that need the same, in the order of their scores; the first of them asks."""
 
-    __slots__ = ("from_ms", "kind", "lasts_ms", "rank", "standing", "steps", "turn", "waits_for", "ways")
+    __slots__ = ("from_ms", "hopeless", "kind", "lasts_ms", "rank", "standing", "steps", "turn", "waits_for", "ways")
 
     def __init__(self, rank: int, ways: tuple[Way, ...], lasts_ms: int, from_ms: int) -> None:
         self.rank = rank
@@ -83,6 +84,7 @@ class _Queue:
         self._forget()
 
     def _forget(self) -> None:
+        self.hopeless = 0  # denials in a row that name no certain instant: a pause, a budget that does not drain
         self.standing: tuple[str, ...] = ()
         self.kind: BlockKind | None = None
         self.waits_for: tuple[str, ...] = ()
@@ -96,6 +98,7 @@ class _Queue:
     def blocked(self, denied: Denied) -> None:
         """Its first step waits; what for is told by the first denial."""
         self.standing = denied.lines
+        self.hopeless = self.hopeless + 1 if denied.certain_ms >= EXACT else 0
         if self.kind is None:
             self.note(denied)
 
@@ -166,7 +169,7 @@ class Planning:
             self._ask_at(now_ms, queue)
         else:
             queue.blocked(answer)
-            if answer.certain_ms < EXACT:  # else nobody knows when: a pause, a budget that does not drain
+            if queue.hopeless < MOST_HOPELESS:
                 self._ask_at(max(answer.due_ms, now_ms + 1), queue)
 
     def _start(self, queue: _Queue, granted: Granted, now_ms: int) -> None:

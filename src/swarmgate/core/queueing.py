@@ -134,7 +134,13 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
         call.denied, call.standing = event, event.lines
         call.score = first_score(call.rank)  # no place is kept for what there is no room for
         return ask(call, event, now_ms)
-    return _wait(call, event, _WHY[event.kind], now_ms)
+    return _wait(call, event, _why(event), now_ms)
+
+
+def _why(event: Denied) -> Reason:
+    if event.kind is BlockKind.EVENT and any(not blocker.limit for blocker in event.blockers):
+        return Reason.POLICY_PAUSED
+    return _WHY[event.kind]
 
 
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:

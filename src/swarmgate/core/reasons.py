@@ -25,6 +25,7 @@ class Reason(StrEnum):
     POLICY_RATE = "policy_rate"
     POLICY_SLOTS = "policy_slots"
     POLICY_LINE = "policy_line"
+    POLICY_PAUSED = "policy_paused"
     POLICY_LARGER_THAN_LIMIT = "policy_larger_than_limit"
     POLICY_AGENT_BACKLOG = "policy_agent_backlog"
     POLICY_KEYS_OUT = "policy_keys_out"
@@ -81,6 +82,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
+    Reason.POLICY_PAUSED: "The operator has paused this budget; nobody knows for how long.",
     Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold; make it smaller or raise the limit.",
     Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
     Reason.POLICY_KEYS_OUT: "Every key of this target is out; the earliest return is given.",

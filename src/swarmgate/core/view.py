@@ -157,6 +157,5 @@ def _state(cell: BudgetCell, one: Room, now_ms: int) -> BudgetState:
     free_at_ms, certain_ms = one.free_at_ms[BEST], one.certain_ms[BEST]
     if free_at_ms == now_ms:
         return BudgetState.READY
-    if certain_ms >= min(EXACT, now_ms + STALLED_MS):
-        return BudgetState.STALLED
-    return BudgetState.BACKOFF
+    is_known = certain_ms < min(EXACT, now_ms + STALLED_MS) or cell.due_ms <= now_ms  # the next steps end the rest
+    return BudgetState.BACKOFF if is_known else BudgetState.STALLED

@@ -51,7 +51,8 @@ local function blocker(cell, request, demands, cost, reserve, now_ms)
   end
   local remaining = max(0, floor((cap - cell.level) / cell.scale) - cell.pending)
   return {
-    cell.index, kind, at_ms, certain_ms, remaining, limits.quota > 0 and limits.quota or limits.burst,
+    cell.index, kind, at_ms, certain_ms, remaining,
+    cap < 0 and 0 or limits.quota > 0 and limits.quota or limits.burst,
     limits.window_ms, limits.revision,
   }
 end
