@@ -13,6 +13,7 @@ from swarmgate.cli import init as starter
 from swarmgate.cli import lab, pause
 from swarmgate.cli import limit as limiter
 from swarmgate.cli import presets as preset_list
+from swarmgate.cli import prices as price_table
 from swarmgate.cli import sim as simulator
 from swarmgate.cli.up import EXAMPLE, up
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command(epilog=starter.EXAMPLE)(starter.init)
 app.command(epilog=checker.EXAMPLE)(checker.check)
+app.command(epilog=price_table.EXAMPLE)(price_table.prices)
 app.command(epilog=EXAMPLE)(up)
 app.command(epilog=budget_list.EXAMPLE)(budget_list.budgets)
 app.command(epilog=pause.PAUSE_EXAMPLE)(pause.pause)

@@ -18,6 +18,7 @@ from swarmgate.config.addresses import Listen, ListenText
 from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import PolicyTable
+from swarmgate.config.prices import PriceTable
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
@@ -36,6 +37,7 @@ class Config(Table):
     agents: Agents = Agents()
     teams: dict[Name, Team] = Field(default_factory=dict)
     environments: dict[Name, Team] = Field(default_factory=dict)
+    prices: dict[str, PriceTable] = Field(default_factory=dict)
     egress: Egress = Egress()
     policies: dict[Name, PolicyTable] = Field(default_factory=dict)
     resolve: Pins = Field(default_factory=dict)

@@ -1,0 +1,63 @@
+"""
+What a call costs, in micro-units (millionths of a US dollar): a provider's price, and tokens times price.
+
+A price that is not known is None and makes the cost None: never 0. Everything is an integer and is rounded up once, at the
+end, so that many small calls are not free.
+"""
+
+from typing import NamedTuple
+
+MILLION = 1_000_000
+
+# What a million tokens cost, by the size of the prompt: (from so many prompt tokens on, micro-units). Crossing a step
+# prices all tokens anew, as providers do. Empty = the provider names no such price.
+Rate = tuple[tuple[int, int], ...]
+
+
+class Used(NamedTuple):
+    """Tokens of one call; `prompt` holds those that were read from a cache (`cached`) or written to one."""
+
+    prompt: int
+    output: int
+    cached: int = 0
+    cache_written: int = 0
+
+
+class Price(NamedTuple):
+    """A model's price at a provider; `request_micro` is charged per call."""
+
+    prompt: Rate
+    output: Rate
+    cached: Rate = ()
+    cache_written: Rate = ()
+    request_micro: int = 0
+
+
+def cost_micro(price: Price | None, used: Used) -> int | None:
+    """What the call costs; None if the price of something that it used is not known."""
+    if price is None:
+        return None
+    fresh = max(0, used.prompt - used.cached - used.cache_written)
+    parts = (
+        (fresh, price.prompt),
+        (used.cached, price.cached or price.prompt),
+        (used.cache_written, price.cache_written or price.prompt),
+        (used.output, price.output),
+    )
+    total = 0
+    for tokens, rate in parts:
+        if tokens > 0:
+            if not rate:
+                return None
+            total += tokens * at(rate, used.prompt)
+    return price.request_micro - -total // MILLION
+
+
+def at(rate: Rate, prompt: int) -> int:
+    """The micro-units for a million tokens of a call with a prompt of that size."""
+    micro = rate[0][1]
+    for start, step_micro in rate:
+        if prompt <= start and start:
+            break
+        micro = step_micro
+    return micro

@@ -1,0 +1,36 @@
+"""`swarmgate prices`: candidates side by side; an unknown price is told as unknown."""
+
+import json
+
+from typer.testing import CliRunner
+
+from swarmgate.cli import app
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["prices", *arguments])
+
+
+def test_candidates_side_by_side():
+    done = run("gpt-4o-mini", "groq/llama-3.3-70b-versatile", "--json")
+    assert done.exit_code == 0
+    first, second = json.loads(done.stdout)
+    assert (first["provider"], first["input_micro"], first["output_micro"]) == ("openai", 150_000, 600_000)
+    assert first["usual_call_micro"] == 1_500
+    assert first["context_tokens"] == 128_000
+    assert "vision" in first["capabilities"]
+    assert second["provider"] == "groq"
+
+
+def test_an_unknown_price_is_none_and_names_are_told(tmp_path):
+    done = run("gpt-4o-minni", "--json")
+    assert done.exit_code == 1
+    (row,) = json.loads(done.stdout)
+    assert row["input_micro"] is row["usual_call_micro"] is None
+    assert "gpt-4o-mini" in row["nearest"]
+    shown = run("gpt-4o-minni")
+    assert "unknown" in shown.stdout
+    assert "nearest: gpt-4o-mini" in shown.stderr
+    file = tmp_path / "gate.toml"
+    file.write_text('[prices."gpt-4o-minni"]\ninput = 1\noutput = 2\n')
+    assert json.loads(run("gpt-4o-minni", "--config", str(file), "--json").stdout)[0]["input_micro"] == 1_000_000
