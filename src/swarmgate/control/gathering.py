@@ -172,6 +172,7 @@ class Gathering:
                 "revision": row.revision,
                 "policy": row.policy,
                 "target": row.target,
+                "key": row.key,
                 "unit": row.unit,
                 "amount": row.amount,
                 "window_ms": row.window_ms,

@@ -110,7 +110,10 @@ class DataOrders:
 
     def _recorded(self, changes: list[Change], why: Why) -> list[Said]:
         """What was changed, kept over restarts and told to the journal."""
-        changed = {one.budget: Limit(one.limits, one.published, one.target) for one in changes}
+        known = {one.budget: self._limits[one.budget].key for one in changes if one.budget in self._limits}
+        changed = {
+            one.budget: Limit(one.limits, one.published, one.target, known.get(one.budget, "")) for one in changes
+        }
         self._limits |= changed
         self._in_force.adopt(changed, why, self._gate.clock.now_ms())
         self._in_force.save()
@@ -142,16 +145,20 @@ class DataOrders:
 def limits_of(plan: Plan) -> dict[str, Limit]:
     """Every budget of a plan that keeps a published limit, with the target that it is for."""
     owners = dict(_owners(plan.ladders))
-    return {
-        name: Limit(plan.budgets[name], published, owners.get(name, "")) for name, published in plan.published.items()
-    }
+    found = {}
+    for name, published in plan.published.items():
+        target, key = owners.get(name, ("", ""))
+        limits = plan.budgets[name]
+        found[name] = Limit(limits, published, target, key if limits.line else "")  # a line is what keys share
+    return found
 
 
-def _owners(ladders: Ladders) -> Iterator[tuple[str, str]]:
+def _owners(ladders: Ladders) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each budget with its target, and a key that takes from it."""
     for rung in ladders.rungs:
         for route in rung.routes.values():
             for name in (*(demand[0] for demand in route.fixed), *route.metered):
-                yield name, rung.target
+                yield name, (rung.target, route.key)
 
 
 def _name(said: Said) -> str:

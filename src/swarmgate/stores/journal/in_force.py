@@ -30,11 +30,12 @@ class Why(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A limit as it is enforced, as it was published if it was, and whose it is."""
+    """A limit as it is enforced, as it was published if it was, and whose it is; `key` = of that key alone."""
 
     limits: Limits
     published: Published | None
     target: str
+    key: str = ""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ class Kept(msgspec.Struct, frozen=True):
     at_ms: int
     author: str
     reason: str
+    key: str = ""
 
 
 class _File(msgspec.Struct):
@@ -128,9 +130,9 @@ def _kept(limit: Limit, revision: int, policy: int, why: Why, now_ms: int) -> Ke
     form = asdict(limit.limits) | {"revision": revision}
     published = limit.published
     if published is None:
-        return Kept(form, policy, limit.target, "", 0, 0, now_ms, *why)
+        return Kept(form, policy, limit.target, "", 0, 0, now_ms, *why, limit.key)
     unit, amount, window_ms = published.unit.value, published.amount, published.window_ms
-    return Kept(form, policy, limit.target, unit, amount, window_ms, now_ms, *why)
+    return Kept(form, policy, limit.target, unit, amount, window_ms, now_ms, *why, limit.key)
 
 
 def _row(name: str, kept: Kept, seq: int, at_ms: int) -> rows.Revision:
@@ -154,4 +156,5 @@ def _row(name: str, kept: Kept, seq: int, at_ms: int) -> rows.Revision:
         kept.reason,
         kept.at_ms,
         limits["paused"],
+        kept.key,
     )

@@ -162,7 +162,7 @@ class Revision(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="revi
     A limit is in force from here on: the budget's own `revision`, and the policy's number that attempts carry.
 
     `amount` of `unit` per `window_ms` is what was published or set (0 = nothing is known); the rest is what it compiled to.
-    `since_ms` is when it was set, which is earlier where a start only says again what holds.
+    `key` = it holds for that key alone. `since_ms` is when it was set, which is earlier where a start only says again what holds.
     """
 
     seq: int
@@ -182,6 +182,7 @@ class Revision(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="revi
     reason: str
     since_ms: int = 0
     paused: bool = False
+    key: str = ""
 
 
 class KeyEvent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="key"):

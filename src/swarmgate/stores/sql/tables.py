@@ -121,6 +121,7 @@ revisions = Table(
     Column("revision", Integer, primary_key=True, autoincrement=False),
     _number("policy"),
     _text("target"),
+    _text("key"),
     _text("unit"),
     _number("amount"),
     _number("window_ms"),

@@ -129,6 +129,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("policy", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("target", sa.String(), server_default="", nullable=False),
+        sa.Column("key", sa.String(), server_default="", nullable=False),
         sa.Column("unit", sa.String(), server_default="", nullable=False),
         sa.Column("amount", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("window_ms", sa.BigInteger(), server_default="0", nullable=False),

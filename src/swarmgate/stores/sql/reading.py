@@ -1,0 +1,183 @@
+"""
+What is asked of the ledger: one function per question, rows as they stand there.
+
+Names that people say are values of a statement, never part of its text (reliability AZ-08).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, or_, select
+
+from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage
+
+LIMIT_KINDS: Final = ("rate", "daily", "concurrency")  # of core/outcome.py: the target says that it is too much
+GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
+_PIECE: Final = 2_000
+
+Found = Sequence[RowMapping]
+
+
+class Span(NamedTuple):
+    """A time from its first ms to before its last."""
+
+    from_ms: int
+    to_ms: int
+
+
+def call(link: Connection, request_id: str) -> dict[str, Any] | None:
+    """A call with its attempts, deferrals and events; None if there is none of that id."""
+    found = link.execute(select(calls).where(calls.c.id == request_id)).mappings().first()
+    if found is None:
+        return None
+    return {
+        "call": dict(found),
+        "attempts": _all(link, select(attempts).where(attempts.c.call == request_id).order_by(attempts.c.attempt)),
+        "deferrals": _all(link, select(deferrals).where(deferrals.c.call == request_id).order_by(deferrals.c.seq)),
+        "events": _all(link, select(events).where(events.c.call == request_id).order_by(events.c.seq)),
+    }
+
+
+def limits_at(link: Connection, target: str, key: str, policy: int) -> list[dict[str, Any]]:
+    """The limits that an attempt under a policy stood under, at its target with its key."""
+    newest = (
+        select(revisions.c.budget, func.max(revisions.c.revision).label("revision"))
+        .where(revisions.c.target == target, revisions.c.policy <= policy, revisions.c.key.in_(("", key)))
+        .group_by(revisions.c.budget)
+        .subquery()
+    )
+    same = and_(revisions.c.budget == newest.c.budget, revisions.c.revision == newest.c.revision)
+    return _all(link, select(revisions).join(newest, same).order_by(revisions.c.budget))
+
+
+def costs(link: Connection, by: str, span: Span) -> list[dict[str, Any]]:
+    """Use and cost per value of a column of GROUPS, dearest first; hours that the span touches count whole."""
+    column = usage.c[by]
+    sums = [func.sum(usage.c[name]).label(name) for name in _SUMS]
+    statement = select(column.label("name"), *sums).where(
+        usage.c.hour_ms > span.from_ms - _HOUR_MS, usage.c.hour_ms < span.to_ms
+    )
+    ordered = statement.group_by(column).order_by(
+        func.sum(usage.c.cost_micro).desc(), func.sum(usage.c.attempts).desc(), column
+    )
+    return _all(link, ordered)
+
+
+_HOUR_MS: Final = 3_600_000
+_SUMS: Final = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
+
+
+def targets(link: Connection) -> list[str]:
+    """Every target that was sent to or has a limit."""
+    names = select(attempts.c.target).union(select(revisions.c.target), select(deferrals.c.target))
+    return sorted(name for (name,) in link.execute(names) if name)
+
+
+def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str, Any]]:
+    """Revisions of the limits of these targets that were in force within the span, or began in it, in order."""
+    told = select(revisions).where(
+        revisions.c.target.in_(named), revisions.c.since_ms < span.to_ms, revisions.c.amount > 0
+    )
+    return _all(link, told.order_by(revisions.c.budget, revisions.c.revision))
+
+
+def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[RowMapping]:
+    """What left for these targets, in order of its leaving, a piece at a time."""
+    statement = (
+        select(
+            attempts.c.sent_ms,
+            attempts.c.ended_ms,
+            attempts.c.attempt,
+            attempts.c.key,
+            attempts.c.kind,
+            attempts.c.fate,
+            attempts.c.queue_ms,
+            attempts.c.took_ms,
+            attempts.c.prompt_tokens,
+            attempts.c.output_tokens,
+            attempts.c.cost_micro,
+            calls.c.task_type,
+        )
+        .join(calls, calls.c.id == attempts.c.call)
+        .where(_left_for(named, span))
+        .order_by(attempts.c.sent_ms, attempts.c.seq)
+    )
+    yield from link.execution_options(yield_per=_PIECE).execute(statement).mappings()
+
+
+def causes(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:
+    """Which steps of which agents sent most to these targets, and how often the target said that it was too much."""
+    step = (calls.c.agent, calls.c.goal, calls.c.step, calls.c.task_type)
+    refused = func.sum(case((attempts.c.kind.in_(LIMIT_KINDS), 1), else_=0))
+    count = func.count()
+    statement = (
+        select(
+            *step, count.label("sent"), refused.label("refused"), func.sum(attempts.c.cost_micro).label("cost_micro")
+        )
+        .join(calls, calls.c.id == attempts.c.call)
+        .where(_left_for(named, span))
+        .group_by(*step)
+        .order_by(count.desc(), *step)
+        .limit(most)
+    )
+    return _all(link, statement)
+
+
+def put_off(link: Connection, named: Sequence[str], span: Span) -> list[dict[str, Any]]:
+    """Deferrals by reason and first blocking budget, with the hours that they took and asked for."""
+    count = func.count()
+    statement = (
+        select(
+            deferrals.c.reason,
+            deferrals.c.budget,
+            count.label("deferrals"),
+            func.sum(deferrals.c.waited_ms).label("waited_ms"),
+            func.sum(deferrals.c.not_before_ms - deferrals.c.at_ms).label("asked_ms"),
+        )
+        .where(deferrals.c.target.in_(named), deferrals.c.at_ms >= span.from_ms, deferrals.c.at_ms < span.to_ms)
+        .group_by(deferrals.c.reason, deferrals.c.budget)
+        .order_by(count.desc())
+    )
+    return _all(link, statement)
+
+
+def deferral_instants(link: Connection, named: Sequence[str], span: Span) -> Iterator[int]:
+    """When callers were told to come back later, in order."""
+    told = select(deferrals.c.at_ms).where(
+        deferrals.c.target.in_(named), deferrals.c.at_ms >= span.from_ms, deferrals.c.at_ms < span.to_ms
+    )
+    yield from link.execution_options(yield_per=_PIECE).execute(told.order_by(deferrals.c.at_ms)).scalars()
+
+
+def incidents(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:
+    """What happened to the gate and to the keys of these targets."""
+    gate = select(events.c.at_ms, events.c.kind, events.c.reason, events.c.detail).where(
+        events.c.at_ms >= span.from_ms,
+        events.c.at_ms < span.to_ms,
+        events.c.call == "",
+        or_(events.c.target == "", events.c.target.in_(named)),
+    )
+    keys = select(
+        key_events.c.at_ms, key_events.c.what.label("kind"), key_events.c.reason, key_events.c.key.label("detail")
+    ).where(key_events.c.target.in_(named), key_events.c.at_ms >= span.from_ms, key_events.c.at_ms < span.to_ms)
+    return sorted(_all(link, gate.limit(most)) + _all(link, keys.limit(most)), key=lambda one: int(one["at_ms"]))
+
+
+def reach(link: Connection) -> Mapping[str, Any]:
+    """How far the ledger reaches: rows imported, first and last instant of a call."""
+    first = link.execute(select(func.min(calls.c.arrived_ms), func.max(calls.c.arrived_ms))).one()
+    rows = link.execute(select(imported.c.rows)).scalar() or 0
+    return {"rows": rows, "from_ms": first[0], "to_ms": first[1]}
+
+
+def _left_for(named: Sequence[str], span: Span) -> ColumnElement[bool]:
+    return and_(
+        attempts.c.target.in_(named),
+        attempts.c.sent_ms >= span.from_ms,
+        attempts.c.sent_ms < span.to_ms,
+        attempts.c.sent.is_(True),
+    )
+
+
+def _all(link: Connection, statement: Select[Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in link.execute(statement).mappings()]
