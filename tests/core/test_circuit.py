@@ -102,3 +102,16 @@ def test_an_open_circuit_always_lets_a_probe_out_in_time(steps):
         for _ in range(5):
             breaker.observe(outcome, now_ms, now_ms + delay_ms)
         now_ms += delay_ms
+
+
+def test_a_probe_that_was_not_sent_is_free_again():
+    breaker = Breaker()
+    for sent_ms in range(100):
+        breaker.observe(classify(Signal(500)), sent_ms, sent_ms)
+    assert breaker.state is Circuit.OPEN
+    at_ms = breaker.opens_at_ms(100)
+    assert breaker.admits(at_ms)
+    assert not breaker.admits(at_ms + 1)
+    assert not breaker.unused(at_ms + 1)
+    assert breaker.unused(at_ms)
+    assert breaker.admits(at_ms + 1)

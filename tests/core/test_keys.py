@@ -95,6 +95,25 @@ def test_a_probe_whose_answer_never_came_is_repeated():
     assert first_picks(ring, 60_002 + PROBE_AGAIN_MS, 5) == {"k0": 1}
 
 
+def test_a_probe_that_was_not_sent_is_free_again():
+    ring = ring_of(1)
+    ring.observe("k0", RATE, 1, 2)
+    assert ring.candidates(60_002) == ("k0",)
+    assert not ring.ready(60_003)
+    assert ring.unused("k0", 60_002)
+    assert ring.candidates(60_003) == ("k0",)
+    assert not ring.unused("k0", 60_002)  # that was an earlier one
+    assert ring.observe("k0", OK, 60_003, 60_100)
+    assert not ring.unused("k0", 60_100)
+    assert ring.ready(60_100)
+
+
+def test_a_reset_in_a_thousand_years_is_a_month_away():
+    ring = ring_of(100)
+    ring.report("k0", 0, 2**53, 1, 2)
+    assert ring.back_at_ms(2) == 2 + 31 * 86_400_000
+
+
 def test_a_refused_probe_rests_again():
     ring = ring_of(1)
     ring.observe("k0", RATE, 1, 2)

@@ -19,6 +19,7 @@ from swarmgate.core.book import first_score
 from swarmgate.core.commands import End
 from swarmgate.core.events import CLIENT_LEFT, DEADLINE_PASSED, Woken
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import State
 
@@ -296,3 +297,19 @@ def test_a_call_that_was_crowded_once_may_wait_later():
     assert call.attempt == 2
     assert (call.end, call.reason) == (End.ANSWERED, None)
     assert [one.waits for one in world.store.taken if one.ticket == "x"][:3] == [True, False, True]
+
+
+def test_a_denied_take_uses_up_no_probe():
+    world = World()
+    holder = world.call("holder", HELD)
+    world.run(10)
+    keys = rung("t", slot_only())
+    keys.ring.observe("k1", classify(Signal(429, hint_ms=1)), 0, world.time.now_ms())
+    world.run(10)
+    waits = world.call("x", HELD, rungs=(keys,))
+    world.run(10)
+    assert waits.state is State.WAITING
+    assert keys.ring.ready(world.time.now_ms())
+    world.pump.fire(holder, CLIENT_LEFT)
+    world.run(300)
+    assert waits.state is State.SENDING

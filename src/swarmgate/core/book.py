@@ -91,6 +91,7 @@ class BudgetCell:
         "pending",
         "promised_ms",
         "scale",
+        "shape",
         "slice_ms",
         "slices",
     )
@@ -118,6 +119,7 @@ class BudgetCell:
         self.slice_ms = limits.slice_ms
         self.anchor_ms = limits.anchor_ms
         self.keep_ms = limits.forgotten_at_ms(0) - limits.anchor_ms
+        self.shape = (self.scale, self.drain, self.caps)
 
 
 class Book:

@@ -16,7 +16,7 @@ FEWEST_RESULTS = 20  # below this a share says nothing
 FAILED_PERCENT = 50
 FIRST_OPEN_MS = 5_000
 LONGEST_OPEN_MS = 60_000
-PROBE_LOST_MS = 10_000  # a probe whose result never came (its call was deferred) no longer holds the next one back
+PROBE_LOST_MS = 10_000  # a probe whose result never came no longer holds the next one back
 
 _ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})
 
@@ -54,6 +54,13 @@ class Breaker:
             return False
         self._probe_until_ms = now_ms + PROBE_LOST_MS
         return True
+
+    def unused(self, asked_ms: int) -> bool:
+        """What was admitted at that instant did not leave; True if it was the probe, which is free again."""
+        mine = self._probe_until_ms == asked_ms + PROBE_LOST_MS
+        if mine:
+            self._probe_until_ms = asked_ms
+        return mine
 
     def opens_at_ms(self, now_ms: int) -> int:
         """The earliest instant at which `admits` may be True again."""

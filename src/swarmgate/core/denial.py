@@ -10,7 +10,7 @@ from typing import NamedTuple
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
 from swarmgate.core.limits import EXACT, BudgetKind
-from swarmgate.core.line import CLASS_STEP, Need, drained_ms, earliest, holds_back, join, leave
+from swarmgate.core.line import CLASS_STEP, Need, changed, drained_ms, earliest, holds_back, join, leave
 from swarmgate.core.passage import touch
 
 ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
@@ -196,6 +196,7 @@ def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> t
         entry.due_ms = due_ms
         entry.expires_ms = due_ms + request.expires_after_ms
         entry.event = waits_for_event
+        changed(book.line(name), entry)
     return tuple(lines)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.hints import LONGEST_HINT_MS
 from swarmgate.core.limits import EXACT
 from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, Verdict
 from swarmgate.core.reasons import Reason
@@ -134,6 +135,19 @@ class KeyRing:
                     break
         return tuple(keys)
 
+    def unused(self, key: str, asked_ms: int) -> bool:
+        """
+        The first key of `candidates` at that instant was not used; True if it was a probe, which is free again.
+
+        A refusal of its budgets says nothing of a key.
+        """
+        scope = self._scope_of[key]
+        mine = scope.probing and scope.back_at_ms == asked_ms + PROBE_AGAIN_MS
+        if mine:
+            scope.back_at_ms = asked_ms
+            self._stale_at_ms = 0
+        return mine
+
     def ready(self, now_ms: int) -> bool:
         """Whether `candidates` would find a key now; takes no turn."""
         if now_ms >= self._stale_at_ms:
@@ -191,14 +205,14 @@ class KeyRing:
         """
         Remaining quota of the key's scope, as one answer said; it is the scope's weight until `reset_at_ms`.
 
-        0 = the reset was not told: 60 s are assumed. Nothing left means out until then, without a probe. Answers to
+        0 = the reset was not told: 60 s are assumed; at most what a hint may be is believed. Nothing left means out until then, without a probe. Answers to
         sends from before the last ejection are stale, negative amounts are sentinels (Azure's -1): both are ignored.
         """
         scope = self._scope_of[key]
         if remaining < 0 or sent_ms <= scope.decided_ms:
             return
         scope.remaining = remaining
-        scope.reset_at_ms = reset_at_ms or now_ms + EJECT_MS
+        scope.reset_at_ms = min(reset_at_ms or now_ms + EJECT_MS, now_ms + LONGEST_HINT_MS)
         if not remaining:
             scope.back_at_ms = max(scope.back_at_ms, scope.reset_at_ms)
             self._stale_at_ms = 0

@@ -10,6 +10,7 @@ ones and nothing idles. A due ticket that nobody claims for 250 ms lets the next
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from swarmgate.core.calm import Calm, Shape, calm_of
 from swarmgate.core.limits import EXACT, BudgetKind
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ CLASS_STEP = 2**51
 UNCLAIMED_MS = 250
 LOOK_AT_MOST = 256  # better tickets that wait elsewhere may be many; behind more than these one may pass
 SCAN_AT_MOST = 512
+FEW = 8  # tickets are looked at sooner than counted on
+SHAPES_AT_MOST = 8  # of budgets that share a line
 IDLE_RANK = 2  # P2 runs only where nobody better waits
 
 Need = tuple[int, int]  # (cost, reserve)
@@ -42,14 +45,15 @@ class Entry:
 
 
 class Line:
-    """Waiting tickets in order of (score, ticket)."""
+    """Waiting tickets in order of (score, ticket); `calms` are bounds over all of them, by the shape of a budget."""
 
-    __slots__ = ("entries", "name", "order")
+    __slots__ = ("calms", "entries", "name", "order")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.order: list[tuple[int, str]] = []
         self.entries: dict[str, Entry] = {}
+        self.calms: dict[Shape, Calm] = {}
 
     def position(self, score: int) -> int:
         """How many tickets stand before `score`."""
@@ -63,6 +67,12 @@ def join(line: Line, ticket: str, score: int) -> Entry:
         entry = line.entries[ticket] = Entry(ticket, score)
         insort(line.order, (score, ticket))
     return entry
+
+
+def changed(line: Line, entry: Entry) -> None:
+    """What is known of the whole line holds for this ticket as it stands now."""
+    for calm in line.calms.values():
+        calm.note(entry.score // CLASS_STEP, entry)
 
 
 def leave(line: Line, ticket: str) -> None:
@@ -80,6 +90,9 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
     stand there without its knowledge, since an answer was lost: it ends the look, for nobody waits for himself.
     """
     line = cell.line
+    calm = line.calms.get(cell.shape)
+    if calm is not None and (request.rank < IDLE_RANK or calm.best >= IDLE_RANK) and calm.lets_pass(cell, need, now_ms):
+        return None
     dead: list[str] = []
     found: Entry | None = None
     looked = 0
@@ -96,6 +109,11 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
                 break
     for ticket in dead:
         leave(line, ticket)
+    if found is None and FEW < len(line.order) <= SCAN_AT_MOST:
+        if len(line.calms) > SHAPES_AT_MOST:
+            line.calms.clear()
+        everybody = [(score // CLASS_STEP, line.entries[ticket]) for score, ticket in line.order]
+        line.calms[cell.shape] = calm_of(cell.shape, everybody)
     return found
 
 

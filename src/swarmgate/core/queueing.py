@@ -102,6 +102,8 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     if call.standing:
         call.room.leave(call)
         call.standing = ()
+    if event.chosen:
+        _unused(call)
     if now_ms - call.asked_ms > route.fresh_ms or now_ms >= call.deadline_ms:
         return _too_old(call, event, now_ms)
     call.denied = None
@@ -121,6 +123,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
 
 def denied(call: Call, event: Denied, now_ms: int) -> Commands:
     """Offer more keys if only one was, then wait for a turn while the caller's patience lasts, else defer."""
+    _unused(call)
     rung = call.rungs[call.rung]
     first = call.denied is None and event.kind is not BlockKind.LINE
     if first and len(call.offered) == 1 < len(rung.routes) and rung.ring.ready(now_ms):
@@ -145,6 +148,7 @@ def _why(event: Denied) -> Reason:
 
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
     """A store that is closed without its server defers like an exhausted budget."""
+    _unused(call)
     again_ms = now_ms + ASK_STORE_AGAIN_MS
     return _wait(call, synthetic(call, now_ms, again_ms, STORE, BlockKind.EVENT), event.reason, now_ms)
 
@@ -201,6 +205,7 @@ def end(call: Call, how: End, reason: Reason | None) -> Commands:
 
 def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:
     """The answer of a slow store to a call that is gone: nothing left, nothing is used."""
+    _unused(call)
     budgets = call.offered[event.chosen].budgets()
     call.room.freed(budgets)
     return (Release(call.lease, budgets), Lose(Loss.CALL_OVER))
@@ -208,11 +213,20 @@ def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:
 
 def denial_after_end(call: Call, event: Denied, _now_ms: int) -> Commands:
     """The place that a slow store gave to a call that is gone is given up."""
+    _unused(call)
     call.room.freed(event.lines)
     return (Leave(event.lines),) if event.lines else ()
 
 
+def _unused(call: Call) -> None:
+    """The key that was offered first was not taken: if it was to be probed, it still is."""
+    ring = call.rungs[call.rung].ring
+    if ring.unused(call.offered[0].key, call.asked_ms):
+        call.room.keys_changed(ring)
+
+
 def _too_old(call: Call, event: Granted, now_ms: int) -> Commands:
+    _unused(call)
     budgets = call.offered[event.chosen].budgets()
     call.room.freed(budgets)
     call.old_tokens += 1

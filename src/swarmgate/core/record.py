@@ -121,6 +121,9 @@ class Ring(Protocol):
     def candidates(self, now_ms: int, n: int = 3) -> tuple[str, ...]:
         """The next key and up to n - 1 alternatives, best first; empty if there is none now."""
 
+    def unused(self, key: str, asked_ms: int) -> bool:
+        """The first key of `candidates` at that instant was not used; True if it was a probe, which is free again."""
+
     def ready(self, now_ms: int) -> bool:
         """Whether `candidates` would find one; takes no turn."""
 

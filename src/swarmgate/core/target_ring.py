@@ -42,6 +42,10 @@ class TargetRing:
             return ()
         return (ONLY_KEY,)
 
+    def unused(self, _key: str, asked_ms: int) -> bool:
+        """What was let through at that instant was not sent; True if it was the probe of a half-open circuit."""
+        return self._breaker.unused(asked_ms)
+
     def ready(self, now_ms: int) -> bool:
         """Whether `candidates` would let something through now; takes no probe."""
         return self.back_at_ms(now_ms) <= now_ms
