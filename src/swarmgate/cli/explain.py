@@ -6,6 +6,7 @@ and raw HTTP as `curl -i` prints it.
 """
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,12 +17,15 @@ from rich.console import Console
 from rich.table import Table
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.explain_url import explain_url
+from swarmgate.cli.gateway import GATE_HELP
 from swarmgate.core.errors import BadInput
 from swarmgate.gate.understanding import Answer, Understood, understand
 from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.rates import Reading
 from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect_of, recognised
 
+URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain - --provider groq"
 _FORMS = 'a recording, {"status", "headers", "body"}, or raw HTTP that begins with its status line'
 
@@ -34,13 +38,22 @@ class Recorded(NamedTuple):
     provider: str = ""
 
 
-def explain(
-    file: Annotated[str, typer.Argument(help="A recorded or pasted answer; - reads standard input.", metavar="FILE")],
+def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
+    file: Annotated[
+        str,
+        typer.Argument(help="A recorded or pasted answer, - reads standard input; or a URL.", metavar="FILE|URL"),
+    ],
     provider: Annotated[str, typer.Option(help="Whose answer it is, if the file does not say.")] = "",
     tokens: Annotated[int | None, typer.Option(min=0, help="Tokens of its request, if you know them.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Of a URL: the configuration; else only presets hold.")] = None,
+    method: Annotated[str, typer.Option(help="Of a URL: how it is requested.")] = "GET",
+    gate: Annotated[str, typer.Option(help=GATE_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Say what the gate understands of an answer: quotas, wait, verdict."""
+    """Say what the gate understands of an answer: quotas, wait, verdict; or of a URL: identity, policies, what is left."""
+    if URL.match(file):
+        explain_url(file, method, config, gate, as_json=as_json)
+        return
     try:
         named = dialect_named(provider) if provider else None
         recorded = read(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace"))

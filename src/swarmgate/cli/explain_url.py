@@ -1,0 +1,153 @@
+"""
+`swarmgate explain URL`: what a URL is to the gate, which policies hold for it, what they yield, and what is left.
+
+The configuration answers all but the last; that is asked of a running gate, if one answers.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from swarmgate import config
+from swarmgate.cli.configured import read
+from swarmgate.cli.exits import Exit
+from swarmgate.cli.gateway import ask
+from swarmgate.config import Config
+from swarmgate.core.address import host_verdict
+from swarmgate.core.groups import group_table, longest_match, registrable_group
+from swarmgate.core.routing import Budget
+from swarmgate.core.target import ParsedUrl, parse_target
+from swarmgate.core.target_errors import BadTarget
+from swarmgate.core.target_policy import Judged, counts_requests, judge
+from swarmgate.suffixes import load_suffix_rules
+from swarmgate.wiring_egress import policy_table
+
+
+class Explained(NamedTuple):
+    """A URL as the gate sees it; `refused` is why it would not be called, empty if it may be."""
+
+    parsed: ParsedUrl
+    group: str
+    judged: Judged
+    budgets: tuple[Budget, ...]
+    refused: str
+    unknown: bool
+
+
+def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json: bool) -> None:
+    """Print it. Ends the program where the URL is refused as such."""
+    told = config.parse("", {}) if file is None else read(file)
+    try:
+        found = explained(url, method.upper(), told)
+    except BadTarget as bad:
+        print(f"{bad.reason}: {bad}", file=sys.stderr)
+        raise typer.Exit(Exit.USAGE) from None
+    live = _live(gate) if found.budgets else {}
+    rows = [_row(one, live.get(one.name, {})) for one in found.budgets]
+    if as_json:
+        print(json.dumps(as_object(found, told, rows), indent=2))
+    else:
+        _show(found, told, rows)
+
+
+def explained(url: str, method: str, told: Config) -> Explained:
+    """What a request to `url` is. Errors: `BadTarget`."""
+    parsed = parse_target(url)
+    host = parsed.target.host
+    judged = judge(policy_table(told), host, method, parsed.path)
+    policy, kind, domain = judged
+    budgets = (*policy.budgets.get(kind, ()), *domain.budgets.get("", ()))
+    group = registrable_group(host, load_suffix_rules(), group_table(told.egress.groups))
+    return Explained(parsed, group, judged, budgets, _refusal(parsed, judged, told), not counts_requests(budgets))
+
+
+def as_object(found: Explained, told: Config, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What `--json` prints."""
+    policy, kind, domain = found.judged
+    return {
+        "target": found.parsed.target.key,
+        "url": found.parsed.url,
+        "host": found.parsed.target.host,
+        "group": found.group,
+        "path_class": kind or None,
+        "refused": found.refused or None,
+        "policies": [one.name for one in (policy, domain) if one.name],
+        "enforced": not policy.shadow,
+        "unknown": {"begins_at": str(told.egress.unknown), "ceiling": str(told.egress.ceiling)}
+        if found.unknown
+        else None,
+        "budgets": rows,
+    }
+
+
+def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
+    target, settings = parsed.target, told.egress
+    verdict = host_verdict(target.host)
+    if verdict is not None and verdict.denied and target.host not in told.resolve:
+        return f"its host is {verdict.value}; only an exact pin in [resolve] leads there"
+    if longest_match(target.host, group_table(dict.fromkeys(settings.deny, "-"))):
+        return "its host stands in `deny`"
+    if settings.allow and not longest_match(target.host, group_table(dict.fromkeys(settings.allow, "-"))):
+        return "its host does not stand in `allow`"
+    ports = judged.policy.ports or settings.ports
+    return "" if target.port in ports else f"port {target.port} is none of {', '.join(map(str, sorted(ports)))}"
+
+
+def _live(gate: str) -> dict[str, dict[str, Any]]:
+    """The budgets of the gate, by name; none if it does not answer, which is said on the way."""
+    try:
+        return {row["budget"]: row for row in ask(gate, "budgets")["budgets"]}
+    except typer.Exit:
+        return {}
+
+
+def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "budget": one.name,
+        "unit": one.unit.value,
+        "limit": one.published.amount,
+        "window_ms": one.published.window_ms or None,
+        "cost": one.cost,
+        "kind": one.compiled.limits.kind.name.lower(),
+        "yields_permille": one.compiled.yield_permille,
+        "state": seen.get("state"),
+        "remaining": seen.get("remaining"),
+        "units_free_in_ms": seen.get("units_free_in_ms"),
+    }
+
+
+def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
+    console = Console()
+    facts = Table.grid(padding=(0, 2))
+    said = as_object(found, told, rows)
+    facts.add_row("target", said["target"])
+    facts.add_row("sent as", said["url"])
+    facts.add_row("group", f"{said['group']} (its hosts share a budget)" if found.unknown else said["group"])
+    facts.add_row("policies", ", ".join(said["policies"]) or "none")
+    facts.add_row("path class", said["path_class"] or "none")
+    if found.refused:
+        facts.add_row("refused", found.refused)
+    if found.unknown:
+        facts.add_row(
+            "requests", f"nothing counts them: begins at {told.egress.unknown}, grows to {told.egress.ceiling}"
+        )
+    console.print(facts)
+    if not rows:
+        return
+    table = Table("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2", expand=False)
+    for row in rows:
+        left = row["remaining"]
+        table.add_row(
+            row["budget"],
+            row["kind"],
+            f"{row['cost']} {row['unit']}",
+            f"{row['yields_permille'] / 10:g} %",
+            row["state"] or "no gate",
+            "/".join(str(left[rank]) for rank in ("P0", "P1", "P2")) if left else "",
+        )
+    console.print(table)
