@@ -12,6 +12,7 @@ from functools import partial
 from swarmgate import wiring_caps
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
 from swarmgate.core.book import Book
+from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.record import Call, Rung
@@ -67,6 +68,7 @@ def plan(config: Config) -> Plan:
         {name: one.line for name, one in limits.items() if one.line},
         {one.name: one.published for one in budgets},
         wiring_caps.caps(config),
+        {name: table.context for name, table in config.task_types.items() if table.context is not None},
     )
 
 
@@ -90,6 +92,7 @@ class _Shop:
         self._name = name
         self._target = target
         self._retries = RetryBudget()
+        self._dialect = dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
         self._shared = [budget(f"{name}: {quota}", target.published(quota)) for quota in target.limits]
         self._own = {
             key: [
@@ -108,12 +111,14 @@ class _Shop:
         """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
         ring = KeyRing([QuotaScope(key, (key,)) for key in self._own])
         routes = {key: route(key, [*self._shared, *own]) for key, own in self._own.items()}
-        return Rung(self._name, "" if model == ANY_MODEL else model, routes, ring, self._retries)
+        reserves = self._dialect.charge.reserves_output
+        charge = Charge.PROMPT_AND_LARGEST_OUTPUT if reserves else Charge.PROMPT_THEN_OUTPUT
+        named = "" if model == ANY_MODEL else model
+        return Rung(self._name, named, routes, ring, self._retries, charge=charge)
 
     def model_target(self) -> ModelTarget:
         url = self._target.base_url
-        provider = self._target.provider
-        dialect = dialect_named(provider) if provider else dialect_of(url.host)
+        dialect = self._dialect
         auth = self._target.auth or dialect.auth
         credentials = {key: _auth(auth, secret.get_secret_value()) for key, secret in self._target.keys.items()}
         origin = Origin(url.scheme, url.host, url.port)

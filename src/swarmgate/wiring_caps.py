@@ -16,9 +16,10 @@ from swarmgate.core.shares import portion
 def caps(config: Config) -> Caps | None:
     """Every cap that is configured; None if there is none."""
     teams, environments = groups(config)
-    if not (config.agents.limits or teams or environments):
+    task_types = _task_types(config)
+    if not (config.agents.limits or teams or environments or task_types):
         return None
-    return Caps(lambda agent: tuple(config.agents.budgets(f"agent {agent}")), teams, environments)
+    return Caps(lambda agent: tuple(config.agents.budgets(f"agent {agent}")), teams, environments, task_types)
 
 
 def groups(config: Config) -> tuple[list[Group], list[Group]]:
@@ -27,7 +28,9 @@ def groups(config: Config) -> tuple[list[Group], list[Group]]:
 
 
 def shared(config: Config) -> Iterator[Budget]:
-    """Every budget that a whole team or environment shares."""
+    """Every budget that a whole team, environment or task type shares."""
+    for budgets in _task_types(config).values():
+        yield from budgets
     teams, environments = groups(config)
     for group in (*teams, *environments):
         yield from group.budgets
@@ -39,6 +42,9 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
     """Every cap once, with whose it is: what `check` shows."""
     for one in config.agents.budgets("agent"):
         yield "each agent", one
+    for name, budgets in _task_types(config).items():
+        for one in budgets:
+            yield f"task type {name}", one
     for kind, found in zip(("team", "environment"), groups(config), strict=True):
         for group in found:
             for one in group.budgets:
@@ -46,6 +52,11 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
             for at, shares in group.shares.items():
                 for one in shares:
                     yield f"{kind} {group.name} at {at}", one
+
+
+def _task_types(config: Config) -> dict[str, tuple[Budget, ...]]:
+    capped = {name: table for name, table in config.task_types.items() if table.limits}
+    return {name: tuple(table.budgets(f"task type {name}")) for name, table in capped.items()}
 
 
 def _groups(kind: str, tables: Mapping[str, Team], targets: Mapping[str, Target]) -> list[Group]:

@@ -26,11 +26,11 @@ class Caller:
         warm(self.bench.gate)
         self._connected = False
 
-    def ask(self, agent="", **said):
+    def ask(self, agent="", messages=(), **said):
         """The status of one call that does not wait, and what it says."""
         said = {"wait": "0s", "agent": agent} | said
         words = "".join(f"x-swarmgate-{name.replace('_', '-')}: {word}\r\n" for name, word in said.items() if word)
-        body = json.dumps({"model": "m", "messages": [], "max_tokens": 10}).encode()
+        body = json.dumps({"model": "m", "messages": list(messages), "max_tokens": 10}).encode()
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{words}content-length: {len(body)}\r\n\r\n"
         bench, before = self.bench, len(self.bench.wire.written)
         bench.client.data_received(head.encode() + body)
@@ -92,6 +92,17 @@ def test_tokens_and_places_come_back():
     assert caller.bench.reserved == 0
 
 
+def test_a_task_type_has_its_caps_and_its_ceiling():
+    caller = Caller('[task_types.literature]\ncontext = 100\nlimits = ["2 per 60s"]\n')
+    assert [caller.ask(task_type="literature")[0] for _ in range(3)] == [200, 200, 429]
+    assert caller.ask(task_type="other")[0] == 200
+    long = [{"role": "user", "content": "x" * 1_000}]
+    status, said = caller.ask(task_type="literature", messages=long)
+    assert (status, said["error"]["code"]) == (413, "policy_context_ceiling")
+    assert "'literature' reads at most 100 tokens" in said["error"]["message"]
+    assert caller.ask(messages=long)[0] == 200
+
+
 def test_one_team_alone_has_no_share():
     caller = Caller('limits = ["5 per 60s"]\n[teams.all]\nagents = ["*"]\n')
     assert [caller.ask()[0] for _ in range(6)] == [200] * 5 + [429]
@@ -105,6 +116,7 @@ def test_one_team_alone_has_no_share():
         ('[teams.a]\nlimits = ["2 per 1s"]\n', "teams.a.agents", "is missing"),
         ("[teams.a]\nagents = []\n", "teams.a.agents", "at least 1"),
         ('[teams.a]\nagents = ["*"]\nshar = 3\n', "teams.a.shar", "nearest is 'share'"),
+        ('[task_types.a]\nover = "compress"\n', "task_types.a.over", "not built yet"),
         ('[environments.a]\nagents = ["*"]\nreserve = 60\n', "environments.a.reserve", "50"),
     ],
 )

@@ -22,6 +22,7 @@ from swarmgate.config.prices import PriceTable
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
+from swarmgate.config.task_types import TaskType
 from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, problem
 
 REFERENCES = (route_section.unresolved, egress_section.unresolved)
@@ -37,6 +38,7 @@ class Config(Table):
     agents: Agents = Agents()
     teams: dict[Name, Team] = Field(default_factory=dict)
     environments: dict[Name, Team] = Field(default_factory=dict)
+    task_types: dict[Name, TaskType] = Field(default_factory=dict)
     prices: dict[str, PriceTable] = Field(default_factory=dict)
     egress: Egress = Egress()
     policies: dict[Name, PolicyTable] = Field(default_factory=dict)

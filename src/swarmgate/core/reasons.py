@@ -27,6 +27,7 @@ class Reason(StrEnum):
     POLICY_LINE = "policy_line"
     POLICY_PAUSED = "policy_paused"
     POLICY_LARGER_THAN_LIMIT = "policy_larger_than_limit"
+    POLICY_CONTEXT_CEILING = "policy_context_ceiling"
     POLICY_AGENT_BACKLOG = "policy_agent_backlog"
     POLICY_KEYS_OUT = "policy_keys_out"
     POLICY_HOST = "policy_host"
@@ -84,6 +85,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
     Reason.POLICY_PAUSED: "The operator has paused this budget; nobody knows for how long.",
     Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold; make it smaller or raise the limit.",
+    Reason.POLICY_CONTEXT_CEILING: "The prompt is longer than its task type may read at once; nothing was sent.",
     Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
     Reason.POLICY_KEYS_OUT: "Every key of this target is out; the earliest return is given.",
     Reason.POLICY_HOST: "The operator does not let this host be called.",

@@ -29,6 +29,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_TOO_LARGE: (413, _BAD),
     Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
     Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
+    Reason.POLICY_CONTEXT_CEILING: (413, _DENIED),
     Reason.POLICY_KEYS_OUT: (503, "destination_unavailable"),
     Reason.TARGET_REQUEST_TOO_LARGE: (413, _DENIED),
     Reason.TARGET_SLOW: (504, "http_response_timeout"),

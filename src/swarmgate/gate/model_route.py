@@ -4,6 +4,8 @@ From a model request to a call: which ladder serves it, how it ranks, how long i
 The rules stand in core/patience.py and core/estimate.py; the core decides everything after that.
 """
 
+from collections.abc import Mapping
+
 from swarmgate.core.effect import effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import Outputs, charged
@@ -33,13 +35,14 @@ MOST_BODY_BYTES = 32 * 1024 * 1024
 
 
 class ModelRoutes:
-    """The surface for model calls."""
+    """The surface for model calls; `ceilings` are the longest prompts in tokens, by task type."""
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(self, desk: Desk, ladders: Ladders) -> None:
+    def __init__(self, desk: Desk, ladders: Ladders, ceilings: Mapping[str, int]) -> None:
         self.desk = desk
         self._ladders = ladders
+        self._ceilings = ceilings
         self._outputs = Outputs()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
@@ -84,6 +87,10 @@ class ModelRoutes:
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, relay.shape))
                 return
+            ceiling = self._ceilings.get(relay.identity.step.task_type)
+            if ceiling is not None and peeked.prompt_tokens > ceiling and PATHS[relay.path] == "generate":
+                relay.reply(self._too_long(relay, peeked, ceiling))
+                return
             relay.call = call = self._call(relay, peeked, rungs)
         except BadInput as bad:
             relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
@@ -114,6 +121,13 @@ class ModelRoutes:
             call.prompt, call.reserve = charged(call.rungs[0].charge, peeked.prompt_tokens, allowed, likely)
         else:
             call.prompt = peeked.prompt_tokens
+
+    def _too_long(self, relay: Relay, peeked: Peeked, ceiling: int) -> answers.Reply:
+        detail = (
+            f"Task type {relay.identity.step.task_type!r} reads at most {ceiling} tokens; "
+            f"this prompt has about {peeked.prompt_tokens}."
+        )
+        return answers.refusal(Reason.POLICY_CONTEXT_CEILING, detail, "messages", relay.shape)
 
     def _unknown(self, model: str, shape: Shape) -> answers.Reply:
         names = self._ladders.nearest(model)

@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line.
 
     `published` has the limit that each budget keeps, as its owner states it; places on the way have none. `caps` are what
-    callers may use, whatever they call.
+    callers may use, whatever they call; `ceilings` the longest prompts in tokens, by task type.
     """
 
     ladders: Ladders
@@ -63,6 +63,7 @@ class Plan(NamedTuple):
     lines: Mapping[str, str]
     published: Mapping[str, Published]
     caps: Caps | None = None
+    ceilings: Mapping[str, int] = {}
 
 
 class Upkeep:
@@ -145,7 +146,7 @@ class Gate:
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
         self.desk = Desk(pump, exchanges, plan.targets, served, caps)
-        self.models = ModelRoutes(self.desk, plan.ladders)
+        self.models = ModelRoutes(self.desk, plan.ladders, plan.ceilings)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
         names = ModelNames(plan.ladders, unix_s())
