@@ -28,6 +28,7 @@ from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import Journal
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
+from swarmgate.wiring_egress import budgets_of, egress_plan
 
 
 def gate(
@@ -45,10 +46,8 @@ def gate(
     `book` holds what its budgets remember; without one they start cold. `journal` keeps the evidence, without one in
     memory; `served` is its plan, if it was made already.
     """
-    needs_tls = any(target.base_url.scheme == "https" for target in config.targets.values())
-    tls = client_context() if needs_tls else None
     store_of = partial(MemoryStore, book=book)
-    return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, tls)
+    return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, client_context())
 
 
 def plan(config: Config) -> Plan:
@@ -58,8 +57,10 @@ def plan(config: Config) -> Plan:
     if shops and not routes:
         routes = {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
     rungs = {rung: shops[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
+    egress = egress_plan(config)
     budgets = [one for shop in shops.values() for one in shop.budgets()]
     budgets += wiring_caps.shared(config)
+    budgets += budgets_of(egress.policies).values()
     limits = dict(pair for one in budgets for pair in one.limits())
     return Plan(
         Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
@@ -69,6 +70,7 @@ def plan(config: Config) -> Plan:
         {one.name: one.published for one in budgets},
         wiring_caps.caps(config),
         {name: table.context for name, table in config.task_types.items() if table.context is not None},
+        egress,
     )
 
 

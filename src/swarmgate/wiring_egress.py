@@ -7,16 +7,39 @@ path class, so a class has the limits of the whole policy among its own, at the 
 
 from collections.abc import Iterable
 
-from swarmgate.config import Config, PolicyTable
+from swarmgate.config import Config, Egress, PolicyTable
 from swarmgate.config.policies import Costed, preset_policies
 from swarmgate.core import target_policy
-from swarmgate.core.compiler import Compiled, Published, Unit, fresh_ms
+from swarmgate.core.compiler import HEADROOM_PERCENT, Compiled, Published, Unit, fresh_ms
 from swarmgate.core.groups import group_table
+from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.routing import Budget, budget
 from swarmgate.core.target_policy import Policy
+from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace, Settings
 from swarmgate.presets import in_force
+from swarmgate.suffixes import load_suffix_rules
+
+
+def egress_plan(config: Config) -> EgressPlan:
+    """What the doors to other hosts need to know."""
+    told = config.egress
+    settings = Settings(
+        _pace(told),
+        group_table(dict.fromkeys(told.allow, "allow")),
+        group_table(dict.fromkeys(told.deny, "deny")),
+        group_table(told.groups),
+        frozenset(told.ports),
+        config.resolve,
+        told.wait,
+        told.user_agent.encode(),
+        told.connect == "tunnel",
+        told.trace,
+        told.most_targets,
+        told.most_per_group,
+    )
+    return EgressPlan(policy_table(config), settings, load_suffix_rules())
 
 
 def policy_table(config: Config) -> target_policy.PolicyTable:
@@ -52,6 +75,12 @@ def outage_modes(config: Config) -> dict[str, str]:
         for one in budgets
         for name, _ in one.limits()
     }
+
+
+def _pace(told: Egress) -> Pace:
+    begin, most = told.unknown, told.ceiling
+    start_micro = begin.amount * MICRO * HEADROOM_PERCENT // 100 * WINDOW_MS // begin.window_ms
+    return Pace(start_micro, max(1, most.amount * WINDOW_MS // most.window_ms), told.in_flight, told.most_in_flight)
 
 
 def _policy(name: str, table: PolicyTable) -> Policy:

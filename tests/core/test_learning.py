@@ -270,7 +270,7 @@ def test_an_unused_window_proves_nothing():
 
 def test_what_the_target_says_is_a_ceiling_both_ways():
     learner = learner_from(60, ceilings=Ceilings(80, 10, 10))
-    assert learner.told(20) == (Quantity.RATE, RevisionReason.TOLD, 20 * MICRO)
+    assert learner.told(20) == (Quantity.RATE, RevisionReason.TOLD, 16 * MICRO)  # with headroom
     assert learner.told(20) is None
     saturate(Bucket(1_000, MINUTE_MS, 1_000), learner, 600_000, hints=False)
     assert learner.rate_micro == 20 * MICRO

@@ -151,7 +151,7 @@ class Stage(NamedTuple):
     @property
     def ends(self) -> list[str]:
         """How the calls ended, in order."""
-        entries = self.gate.pump.journal.entries
+        entries = self.gate.journal.entries
         return [entry.noted.end.value for entry in entries if hasattr(entry.noted, "end")]
 
 

@@ -46,7 +46,7 @@ def test_the_key_goes_to_its_target_and_nowhere_else(capfd):
             assert ours == ["x-swarmgate-hop"]
             assert KEY not in str(dict(raw.headers)) + raw.text
             assert raw.headers["x-swarmgate-key-id"] == "first"
-            assert KEY not in repr(vars(on.gate)) + repr(on.gate.pump.journal.entries)
+            assert KEY not in repr(vars(on.gate)) + repr(on.gate.journal.entries)
             for path in ("/nowhere", f"/v1/{KEY[:3]}"):
                 with pytest.raises(openai.NotFoundError) as caught:
                     await client.post(path, cast_to=object, body={})
@@ -166,7 +166,7 @@ def test_usage_split_over_two_reads_is_counted(cut_at):
             stream = await client.chat.completions.create(**ASK, stream=True)
             async for _ in stream:
                 on.stand_in.go_on.set()
-            notes = [entry.noted for entry in on.gate.pump.journal.entries if hasattr(entry.noted, "used")]
+            notes = [entry.noted for entry in on.gate.journal.entries if hasattr(entry.noted, "used")]
             assert [note.used for note in notes] == [3 + 9 - prompt_of(ASK)]
 
     asyncio.run(play())

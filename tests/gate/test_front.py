@@ -198,7 +198,11 @@ def test_which_surface_serves_a_target(start, status, path, body):
 @pytest.mark.parametrize("start", ["GET http://other.org/", "CONNECT h:443"])
 def test_without_a_surface_proxy_forms_are_not_served(start):
     host = start.split()[1].removeprefix("http://").rstrip("/")
-    status, _, body = served(lambda _front: None, f"{start} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+
+    def without(front):
+        front.absolute = front.tunnels = None
+
+    status, _, body = served(without, f"{start} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
     assert status == 404
     assert json.loads(body)["error"]["code"] == "caller_unknown_path"
 

@@ -78,7 +78,7 @@ def test_an_answer_too_long_to_hold_is_relayed_as_it_comes_and_its_usage_counted
     assert said.endswith(raw.partition(b"\r\n\r\n")[2])
     assert b"content-length: 1" in said
     assert bench.ends == ["answered"]
-    note = next(entry.noted for entry in bench.gate.pump.journal.entries if hasattr(entry.noted, "used"))
+    note = next(entry.noted for entry in bench.gate.journal.entries if hasattr(entry.noted, "used"))
     assert note.used == 3 + 9 - 1
 
 
@@ -130,7 +130,7 @@ def test_a_stream_that_came_compressed_goes_through_and_is_charged_as_estimated(
     assert bench.wire.written[-1] == framed(zipped[:10])
     end.data_received(framed(zipped[10:]) + LAST)
     assert bench.ends == ["answered"]
-    note = next(entry.noted for entry in bench.gate.pump.journal.entries if hasattr(entry.noted, "used"))
+    note = next(entry.noted for entry in bench.gate.journal.entries if hasattr(entry.noted, "used"))
     assert note.used == -1
 
 
@@ -141,5 +141,5 @@ def test_usage_is_found_in_a_read_of_its_own(separator):
     for payload in (token("a"), token("b"), b"data: " + usage + b"\n\n", DONE):
         end.data_received((b"" if end.first_byte_seen else STREAM_HEAD) + framed(payload))
     end.data_received(LAST)
-    note = next(entry.noted for entry in bench.gate.pump.journal.entries if hasattr(entry.noted, "used"))
+    note = next(entry.noted for entry in bench.gate.journal.entries if hasattr(entry.noted, "used"))
     assert note.used == 3 + 9 - 1

@@ -135,7 +135,7 @@ class Bench:
 
     @property
     def ends(self):
-        return [entry.noted.end.value for entry in self.gate.pump.journal.entries if hasattr(entry.noted, "end")]
+        return [entry.noted.end.value for entry in self.gate.journal.entries if hasattr(entry.noted, "end")]
 
 
 def Gate_(loop, text, bugs) -> Gate:  # noqa: N802  it stands for the class

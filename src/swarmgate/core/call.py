@@ -96,6 +96,7 @@ TABLE: dict[State, dict[type, Entry]] = {
         **_ON_THE_WIRE,
         Content: Entry(running.content, _to(S.RELAYING)),
         Delivered: Entry(running.delivered, _to(S.SENDING)),
+        Progress: Entry(running.uploading, _to(S.SENDING)),
         Ended: Entry(running.ended, _AFTER_FAILURE),
         Lost: Entry(running.lost, _AFTER_FAILURE),
         Woken: Entry(running.slow, _AFTER_FAILURE | {S.SENDING}),

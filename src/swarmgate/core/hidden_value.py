@@ -53,6 +53,14 @@ class HiddenValue:
         self.value = min(self.value, self.ceiling)
         return fell
 
+    def tell(self, ceiling: int) -> bool:
+        """Put the target's own word in force; True if the value moved: down to it, or up from its last word."""
+        before, was_told = self.value, self.value == self.ceiling and not self.failing
+        self.limit(ceiling)
+        if was_told:
+            self.value = self.ceiling
+        return self.value != before
+
     def cut(self, tried: int, reached: int, *, again: bool) -> RevisionReason:
         """`tried` millionths were refused when `reached` units had been reached: go well below; further if `again`."""
         self.failing = max(MICRO, min(self.value, tried))

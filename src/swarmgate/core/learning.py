@@ -11,6 +11,7 @@ this uses 91 to 100 % at <= 0.4 % refusals, 1.7 % where a window holds only thre
 from enum import StrEnum
 from typing import NamedTuple
 
+from swarmgate.core.compiler import HEADROOM_PERCENT
 from swarmgate.core.errors import BadInput
 from swarmgate.core.hidden_value import MICRO, HiddenValue, RevisionReason
 from swarmgate.core.outcome import Kind, Outcome
@@ -193,11 +194,22 @@ class LearnedLimit:
         risen = [(quantity, value, value.rise()) for quantity, value, is_filled in filled if is_filled]
         return tuple([Revision(quantity, reason, value.value) for quantity, value, reason in risen if reason])
 
-    def told(self, per_window: int) -> Revision | None:
-        """The target says how many sends a window takes: a ceiling below the operator's, until it says another."""
-        if self._rate.limit(min(self._ceilings.rate, per_window) * MICRO):
-            return Revision(Quantity.RATE, RevisionReason.TOLD, self._rate.value)
-        return None
+    def told(self, limit: int, window_ms: int = 0) -> Revision | None:
+        """
+        The target says what it takes: a ceiling below the operator's, with headroom, until it says another.
+
+        `window_ms` 0 = in the learner's own window. What is below one send per window counts as one.
+        """
+        told, most = limit * MICRO * self.window_ms // (window_ms or self.window_ms), self._ceilings.rate * MICRO
+        return self._put(Quantity.RATE, self._rate, most if told >= most else told * HEADROOM_PERCENT // 100)
+
+    def told_cap(self, at_once: int) -> Revision | None:
+        """The target says how many sends it takes in flight."""
+        return self._put(Quantity.CAP, self._cap, min(at_once, self._ceilings.cap) * MICRO)
+
+    @staticmethod
+    def _put(quantity: Quantity, value: HiddenValue, ceiling: int) -> Revision | None:
+        return Revision(quantity, RevisionReason.TOLD, value.value) if value.tell(ceiling) else None
 
     @property
     def _most_burst(self) -> int:

@@ -86,6 +86,12 @@ def _free(call: Call, slots: tuple[str, ...]) -> Commands:
     return (Settle(call.lease, tuple([(name, 0, 0) for name in slots]), last=False),)
 
 
+def uploading(call: Call, _event: Progress, now_ms: int) -> Commands:
+    """The request itself still goes out: its answer may take as long to begin from now on as an answer may pause."""
+    call.content_ms = max(call.content_ms, now_ms - call.sent_ms + IDLE_MS)
+    return ()
+
+
 def progress(call: Call, event: Progress, now_ms: int) -> Commands:
     """Settle what has arrived of a long answer, so that its reservation neither lapses nor hides use."""
     route = _route(call)

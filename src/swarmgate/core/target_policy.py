@@ -6,7 +6,7 @@ hosts of one owner share. Budgets of a policy are one for everything that it mat
 budget (SEC's three hosts are). What no policy counts by requests gets the cautious default, elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,6 +67,14 @@ def judge(table: PolicyTable, host: str, method: str, path: str) -> Judged:
     return Judged(policy, found, domain)
 
 
-def counts_requests(budgets: tuple[Budget, ...]) -> bool:
+def counts_requests(budgets: Iterable[Budget]) -> bool:
     """Whether some of these budgets bound the number of requests in time; concurrency and bytes do not."""
     return any(one.unit in {Unit.REQUESTS, Unit.POINTS} for one in budgets)
+
+
+def leading(policy: Policy, path_class: str) -> Budget | None:
+    """The limit on requests that a refusal there is blamed on: the class's own, else the whole policy's first."""
+    whole = policy.budgets.get(NO_CLASS, ())
+    told = [one for one in policy.budgets.get(path_class, ()) if one.unit is Unit.REQUESTS]
+    own = [one for one in told if one not in whole]
+    return next(iter(own or told), None)

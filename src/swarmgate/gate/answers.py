@@ -10,6 +10,7 @@ from typing import NamedTuple
 from swarmgate.core.commands import End
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
+from swarmgate.core.target_errors import BadTarget
 from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 
@@ -30,7 +31,14 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
     Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
     Reason.POLICY_CONTEXT_CEILING: (413, _DENIED),
+    Reason.CALLER_EARLY_BYTES: (400, _BAD),
     Reason.POLICY_KEYS_OUT: (503, "destination_unavailable"),
+    Reason.POLICY_HOST: (403, _DENIED),
+    Reason.POLICY_PORT: (403, _DENIED),
+    Reason.POLICY_ADDRESS: (403, "destination_ip_prohibited"),
+    Reason.POLICY_TUNNEL_UNMETERED: (403, _DENIED),
+    Reason.POLICY_REDIRECTS: (508, _DENIED),
+    Reason.POLICY_DOWNGRADE: (403, _DENIED),
     Reason.TARGET_REQUEST_TOO_LARGE: (413, _DENIED),
     Reason.TARGET_SLOW: (504, "http_response_timeout"),
     Reason.TARGET_CUT: (502, "http_response_incomplete"),
@@ -62,6 +70,11 @@ def refusal(
 ) -> Reply:
     """Why nothing was sent, or nothing came back; `more` are members that the error has besides."""
     return _reply(reason, Said(status_of(reason), reason.value, _message(reason, detail), param, more), shape)
+
+
+def bad_target(bad: BadTarget, shape: Shape) -> Reply:
+    """A URL that is refused before anything is resolved; its words never repeat the URL."""
+    return _reply(Reason.CALLER_BAD_REQUEST, Said(400, bad.reason, f"The {bad}.", bad.field), shape)
 
 
 def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:

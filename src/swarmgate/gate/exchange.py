@@ -31,6 +31,7 @@ class Exchange(Waiter, Told, Protocol):
     """
 
     call: Call
+    upstreams: Upstreams  # whose connection it wants: hosts that agents name have pools of their own
     origin: Origin
     progress_ms: int
 
@@ -80,7 +81,7 @@ class Exchanges:
     def connect(self, call: Call) -> None:
         """Fire Ready or Lost."""
         call.wire = exchange = call.client.attempt(call)  # type: ignore[attr-defined]  # ports know no surface
-        self.upstreams.connect(exchange.origin, exchange)
+        exchange.upstreams.connect(exchange.origin, exchange)
 
     def park(self, call: Call) -> None:
         """Give the unused connection back."""

@@ -71,8 +71,9 @@ class Front:
         self.refused = 0
 
     def serve_below(self, prefix: bytes, surface: Surface) -> None:
-        """Let `surface` have every path that begins with `prefix` and no longer prefix, and is no exact one."""
-        self._below = sorted([*self._below, (prefix, surface)], key=lambda pair: -len(pair[0]))
+        """Let `surface` alone have every path that begins with `prefix` and no longer prefix, and is no exact one."""
+        others = [pair for pair in self._below if pair[0] != prefix]
+        self._below = sorted([*others, (prefix, surface)], key=lambda pair: -len(pair[0]))
 
     def on_request(self, end: ClientEnd, head: RequestHead) -> None:
         """Find the surface; a path without one is answered here."""

@@ -24,10 +24,13 @@ from swarmgate.core.waiting import Room
 from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_s
 from swarmgate.engine.pump import Pump
+from swarmgate.engine.teacher import Teacher
 from swarmgate.gate import model_names
 from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
+from swarmgate.gate.egress.opening import Egress, Surroundings
+from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_names import ModelNames
@@ -64,6 +67,7 @@ class Plan(NamedTuple):
     published: Mapping[str, Published]
     caps: Caps | None = None
     ceilings: Mapping[str, int] = {}
+    egress: EgressPlan | None = None  # without one there are no doors to other hosts
 
 
 class Upkeep:
@@ -139,10 +143,14 @@ class Gate:
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
         )
         self.callers = callers = Callers()
-        pump.attach(self.store, exchanges, callers, journal)
+        self.journal = journal
+        teacher = Teacher(journal, self.store, clock)
+        pump.attach(self.store, exchanges, callers, teacher)
+        published = dict(
+            plan.published
+        )  # an operator may change it; it grows and shrinks with the hosts that are called
         book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         near = book if isinstance(book, Book) else None
-        published = dict(plan.published)  # an operator may change it
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
         self.desk = Desk(pump, exchanges, plan.targets, served, caps)
@@ -158,6 +166,13 @@ class Gate:
             Patient(pump, clock).look,
             self._look_whether_drained,
         ]
+        self.egress: Egress | None = None
+        if plan.egress is not None:
+            dialler = self.upstreams.dialler  # one for all: so few handshakes are in progress per loop
+            around = Surroundings(loop, self.sweep, dialler, clock, self.store, tls, published)
+            self.egress = Egress(plan.egress, around, self.desk, teacher)
+            self.egress.open(self.front)
+            duties.append(self.egress.tidy)
         self.window: Window | None = None
         self.operator: Operator | None = None
         if near is not None:
@@ -199,6 +214,8 @@ class Gate:
         for door in list(self.doors):
             door.shut()
         self.upstreams.close()
+        if self.egress is not None:
+            self.egress.close()
         self.sweep.stop()
         return len(left)
 

@@ -63,12 +63,14 @@ class Attempt:
         "sent_bytes",
         "stream",
         "target",
+        "upstreams",
         "usage",
         "whole",
     )
 
     def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget) -> None:
         self._exchanges = exchanges
+        self.upstreams = exchanges.upstreams
         self.origin: Origin = target.origin
         self.end: UpstreamEnd | None = None
         self._write: Callable[[bytes], None] | None = None

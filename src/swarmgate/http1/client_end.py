@@ -27,14 +27,14 @@ STALLED_WRITE_MS = 60_000
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_handler", "_heads", "_memo", "_waiting")
+    __slots__ = ("_body_ms", "_handler", "_heads", "_memo", "_waiting", "is_early")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
         self._heads, self._memo = HeadBuffer(REQUEST_FIRST), HeadMemo()
         self._waiting = bytearray()  # pipelined, unparsed
-        self._body_ms = BODY_MS
+        self._body_ms, self.is_early = BODY_MS, False  # early: bytes came with the present head, behind it
 
     def open_tunnel(self, idle_ms: int) -> None:
         """Answer CONNECT: from now on all bytes are payload, both ways, until `finish`, `cut` or the client's end."""
@@ -89,7 +89,7 @@ class ClientEnd(Answering):
             self._body, self.deadline_ms = READ, NEVER
             self._handler.on_whole(self, head, data[:length])
             return data[length:]
-        self._body = request_body(head)
+        self._body, self.is_early = request_body(head), bool(data)
         self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
         self._handler.on_request(self, head)
         if not self._body.done:

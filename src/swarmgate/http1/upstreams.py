@@ -124,13 +124,18 @@ class Upstreams:
     """Connections by origin; `locate` finds and judges the addresses of an origin and calls back, at once or later."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, sweep: Sweep, locate: Locate, limits: PoolLimits = DEFAULT_LIMITS
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sweep: Sweep,
+        locate: Locate,
+        limits: PoolLimits = DEFAULT_LIMITS,
+        dialler: Dialler | None = None,
     ) -> None:
         self.loop = loop
         self.sweep = sweep
         self.locate = locate
         self.limits = limits
-        self.dialler = Dialler(loop)
+        self.dialler = dialler or Dialler(loop)  # shared ones share the turns of their handshakes
         self.hosts: dict[Origin, HostConnections] = {}
         self.deadline_ms = sweep.now_ms + EXPIRE_EVERY_MS
         sweep.watch(self)

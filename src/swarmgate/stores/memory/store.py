@@ -11,6 +11,7 @@ from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book, Take, Used
 from swarmgate.core.limits import Limits
 from swarmgate.core.line import leave
+from swarmgate.core.passage import touch
 from swarmgate.core.record import Call
 from swarmgate.ports import Clock, Fire
 
@@ -53,6 +54,18 @@ class MemoryStore:
         """Make the budget known; as cold as the book's birth demands."""
         kernel.advance(self.book, self._clock.now_ms())
         kernel.define(self.book, budget, limits)
+
+    def forget(self, budget: str) -> bool:
+        """Let an idle budget go, for a fresh one is the same; False if something in it still counts."""
+        cell = self.book.cells.get(budget)
+        if cell is None:
+            return True
+        touch(cell, kernel.advance(self.book, self._clock.now_ms()))
+        if cell.level or cell.leases or cell.order or cell.slices:
+            return False
+        del self.book.cells[budget]
+        self.book.lines.pop(budget, None)
+        return True
 
     def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
         """Replace limits if their revision is still `expected`."""

@@ -1,0 +1,105 @@
+"""
+Where requests to hosts become calls: who waits how long, what may be repeated, what is taken; and what answers teach.
+
+The core decides everything after that, with the same table, pump and store as for model calls.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarmgate.core.commands import Answer
+from swarmgate.core.effect import Effect, effect_of
+from swarmgate.core.record import Call
+from swarmgate.engine.teacher import Teacher
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.desk import Desk
+from swarmgate.gate.egress.hosts import Hosts, Place
+from swarmgate.gate.egress.plan import EgressPlan
+from swarmgate.gate.egress.shadow import Shadow
+from swarmgate.gate.egress.signals import stated
+from swarmgate.gate.identity import Identity
+from swarmgate.gate.resolve import TargetResolver
+from swarmgate.gate.shapes import PROBLEM
+from swarmgate.http1.head import RequestHead, ResponseHead
+from swarmgate.http1.upstreams import Upstreams
+from swarmgate.ports import Fire
+
+if TYPE_CHECKING:
+    from swarmgate.gate.egress.forward import Forward
+
+LONGEST_WAIT_MS = 300_000
+USUAL_TIMEOUT_MS = 300_000
+FIRST_BYTE_MS = 30_000
+USUAL_ANSWER_BYTES = 64 * 1024
+
+
+class Ways(NamedTuple):
+    """How hosts are reached: connections of their own, never those of the operator's targets, and who finds them."""
+
+    upstreams: Upstreams
+    resolver: TargetResolver
+
+
+class EgressDesk:
+    """What the doors share, at the gate's own desk; `shadow` has what policies that only watch would have done."""
+
+    def __init__(self, plan: EgressPlan, desk: Desk, ways: Ways, hosts: Hosts, teacher: Teacher) -> None:
+        self.plan = plan
+        self.pump = desk.pump
+        self.exchanges = desk.exchanges
+        self.fire: Fire = desk.fire
+        self.closed = desk.closed
+        self.upstreams, self.resolver = ways
+        self.hosts = hosts
+        self.shadow = Shadow(desk.exchanges.now_ms)
+        self._desk = desk
+        self._teacher = teacher
+
+    def arrive(self, forward: "Forward") -> None:
+        """Begin the call of a request."""
+        errand = forward.errand
+        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size)
+        call.effect = Effect.WRITE if forward.streams else errand.effect
+        self.pump.arrive(call)
+
+    def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int) -> Call:
+        """A call to a place, on behalf of somebody."""
+        now_ms = self.exchanges.now_ms()
+        call = self._desk.call(client, (place.rung,), identity, now_ms)
+        call.prompt, call.reserve = prompt_bytes, USUAL_ANSWER_BYTES
+        call.content_ms = FIRST_BYTE_MS
+        call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
+        call.wait_until_ms = now_ms + self._wait_ms(place, identity)
+        self.shadow.watch(place.judged, call, now_ms)
+        return call
+
+    def told(self, call: Call, answer: Answer, head: RequestHead) -> Reply:
+        """What the caller of a call that has no answer of its host is told."""
+        return self._desk.told(call, answer, head, PROBLEM)
+
+    def hear(self, place: Place, head: ResponseHead) -> None:
+        """Learn what an answer's headers say of limits: in force at the next admission."""
+        said = stated(head, self.exchanges.unix_s())
+        now_ms = self.exchanges.now_ms()
+        if said.remaining == 0 and said.reset_ms and head.status < 400:
+            self.hosts.pause(place, now_ms + said.reset_ms)
+        for lesson in place.rung.lessons[:1]:  # the host's own, not its group's
+            if said.limit is not None and (said.window_ms or lesson.stated):
+                self._teacher.told(lesson, lesson.learner.told(said.limit, said.window_ms))
+            if said.concurrent is not None:
+                self._teacher.told(lesson, lesson.learner.told_cap(said.concurrent))
+
+    def _wait_ms(self, place: Place, identity: Identity) -> int:
+        policy = place.judged.policy.wait_ms
+        usual = self.plan.settings.wait_ms if policy is None else policy
+        said = usual if identity.wait_ms is None else identity.wait_ms
+        bounds = (
+            [said, LONGEST_WAIT_MS] if identity.timeout_ms is None else [said, LONGEST_WAIT_MS, identity.timeout_ms]
+        )
+        return min(bounds)
+
+
+def effect(place: Place, method: bytes, identity: Identity) -> Effect:
+    """Whether a request may be repeated. Errors: `BadInput` if the caller asks for what only policy may give."""
+    policy, path_class, _ = place.judged
+    declared = policy.effects.get(path_class)
+    return effect_of(method.decode(), "", declared=declared, asked=identity.effect, may_relax=policy.may_relax)

@@ -1,0 +1,165 @@
+"""
+The doors to every other host: `/to/scheme/host/path`, absolute-form proxy requests, and CONNECT.
+
+Each reads where a request goes, once, and refuses with a typed answer what may not be called, before anything is
+resolved or dialled. What is left is the same for all: an errand for the desk.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from swarmgate.core.address import host_verdict
+from swarmgate.core.errors import BadInput
+from swarmgate.core.groups import longest_match
+from swarmgate.core.reasons import Reason
+from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
+from swarmgate.core.target_errors import BadTarget
+from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.egress.desk import EgressDesk, effect
+from swarmgate.gate.egress.forward import Errand, Forward
+from swarmgate.gate.egress.hosts import Place
+from swarmgate.gate.egress.requests import UPGRADE, Manners
+from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_inside, read_trail
+from swarmgate.gate.egress.tunnel import Tunnel
+from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.shapes import PROBLEM
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import Header, RequestHead
+
+_TO = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)/([^/?#]*)(.*)", re.DOTALL)
+_WAYS = "use http://GATE/to/https/HOST/PATH, or http://HOST/PATH through the proxy with x-swarmgate-upgrade: https"
+Said = Mapping[str, str] | None
+
+
+class Refusal(Exception):
+    """Why a request is not sent; `reply` is what its caller is told."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+
+
+def _refused(reason: Reason, detail: str = "", field: str = "") -> Refusal:
+    return Refusal(answers.refusal(reason, detail, field or None, PROBLEM))
+
+
+class _Door:
+    """What every door does with a request once it is known where it goes."""
+
+    def __init__(self, desk: EgressDesk) -> None:
+        self._desk = desk
+
+    def begin(
+        self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
+    ) -> Forward | Tunnel | None:
+        """A request begins; None if it was answered at once."""
+        try:
+            closed = self._desk.closed()
+            if closed is not None:
+                raise _refused(closed)
+            return self._open(end, head, path, said)
+        except BadTarget as bad:
+            end.respond(*answers.bad_target(bad, PROBLEM))
+        except BadInput as bad:
+            end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, PROBLEM))
+        except Refusal as refusal:
+            end.respond(*refusal.reply)
+        return None
+
+    def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Forward | Tunnel:
+        raise NotImplementedError
+
+    def _identity(self, head: RequestHead, said: Said) -> Identity:
+        fields = head.fields
+        if UPGRADE in fields:
+            fields = {name: value for name, value in fields.items() if name != UPGRADE}
+        return read_identity(fields, said)
+
+    def _place(self, target: Target, method: bytes, path: str) -> Place:
+        """The place of an allowed target. Errors: `Refusal`."""
+        settings = self._desk.plan.settings
+        host = target.host
+        if longest_match(host, settings.deny) or (settings.allow and not longest_match(host, settings.allow)):
+            raise _refused(Reason.POLICY_HOST, f"Host: {host}.", "host")
+        inside = host_verdict(host)
+        if inside is not None and inside.denied and not self._desk.resolver.is_pinned(host, target.port):
+            raise _refused(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host")
+        place = self._desk.hosts.place(target, method.decode(), path)
+        if target.port not in (place.judged.policy.ports or settings.ports):
+            raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
+        return place
+
+    def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
+        place = self._place(url.target, head.method, url.path)
+        policy, settings = place.judged.policy, self._desk.plan.settings
+        identity = self._identity(head, said)
+        manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
+        doing = effect(place, head.method, identity)
+        if b"expect" in head.fields:
+            end.want_body()
+        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, self._put(head, url, trail)))
+
+    def _put(self, _head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
+        return lambda headers: headers
+
+
+class PathDoor(_Door):
+    """`/to/{scheme}/{host}[:port]/{path}`: for clients that can only set a base URL; redirects stay inside."""
+
+    def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Forward:
+        trail, rest = read_trail(path[len(TO) :])
+        found = _TO.fullmatch(rest)
+        if found is None:
+            raise BadTarget("caller_scheme")
+        if trail.downgraded:
+            raise _refused(Reason.POLICY_DOWNGRADE)
+        if trail.hops > MOST_HOPS:
+            raise _refused(Reason.POLICY_REDIRECTS, f"Hops: {trail.hops}.")
+        scheme, authority, behind = found.groups()
+        url = parse_target(f"{scheme.decode()}://{authority.decode()}{behind.decode()}")
+        return self._forward(end, head, url, said, trail)
+
+    def _put(self, head: RequestHead, url: ParsedUrl, trail: Trail) -> Callable[[list[Header]], list[Header]]:
+        prefix = head.target[: head.target.index(TO)]
+        return partial(kept_inside, here=url, trail=trail, prefix=prefix)
+
+
+class ProxyDoor(_Door):
+    """`GET http://host/path HTTP/1.1`; `x-swarmgate-upgrade: https` speaks TLS to the host, so that requests are seen."""
+
+    def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Forward:
+        url = parse_target(path.decode("ascii"))
+        wish = head.fields.get(UPGRADE)
+        if wish is not None:
+            if wish.lower() != b"https" or url.target.scheme != "http":
+                raise BadInput(UPGRADE.decode(), "can only be https, for a target that begins with http://")
+            url = parse_target("https" + path.decode("ascii")[len("http") :])
+        return self._forward(end, head, url, said, START)
+
+    def _put(self, head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
+        return _spoken_of_as_http if UPGRADE in head.fields else (lambda headers: headers)
+
+
+class ConnectDoor(_Door):
+    """`CONNECT host:port`: bytes that nobody counts; only where the host's policy, or the operator for all, says so."""
+
+    def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Tunnel:
+        target = parse_authority(path.decode("ascii"))
+        identity = self._identity(head, said)
+        if end.is_early:
+            raise _refused(Reason.CALLER_EARLY_BYTES)
+        place = self._place(target, head.method, "/")
+        policy = place.judged.policy
+        if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
+            raise _refused(Reason.POLICY_TUNNEL_UNMETERED, f'{target.authority}: {_WAYS}; or set connect = "tunnel".')
+        return Tunnel(self._desk, end, head, place, identity)
+
+
+def _spoken_of_as_http(headers: list[Header]) -> list[Header]:
+    """Redirects to https as http, since the caller says again that it wants https spoken."""
+    return [
+        (name, b"http" + value[5:]) if name == b"location" and value[:8].lower() == b"https://" else (name, value)
+        for name, value in headers
+    ]

@@ -1,0 +1,235 @@
+"""
+One attempt at a host: a request out, its body streamed if it is long, the answer straight through.
+
+An answer below 400 is shown from its head on. An error is held, up to 64 KiB, until its meaning is known, so that the
+core may still wait, or try again; a longer one is shown like any answer. Both directions have back-pressure.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.outcome import Outcome
+from swarmgate.core.record import Call
+from swarmgate.gate.egress.signals import outcome_of
+from swarmgate.gate.exchange import Exchanges
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.head import ResponseHead
+from swarmgate.http1.upstream_end import UpstreamEnd
+from swarmgate.http1.upstreams import Origin, Upstreams
+from swarmgate.ports import AttemptFacts
+
+MOST_HELD_BYTES = 64 * 1024
+SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
+
+_LOST = {
+    Fault.CLOSED_EARLY: LostKind.RESET,
+    Fault.TIMEOUT: LostKind.FIRST_CONTENT,
+    Fault.ADDRESS_DENIED: LostKind.DENIED,
+}
+
+
+class Source(Protocol):
+    """Where a request comes from: whoever stands at the caller's connection."""
+
+    def opening(self) -> tuple[bytes, bool]:
+        """The request's first bytes, and whether they are all of it."""
+
+    def sent_opening(self, fetch: "Fetch") -> None:
+        """They left; what follows goes to `fetch.upload`, unless they were all."""
+
+    def hear(self, head: ResponseHead) -> None:
+        """What an answer's headers say of limits."""
+
+    def stop_upload(self) -> None:
+        """The host takes no more for now."""
+
+    def go_on_with_upload(self) -> None:
+        """It does again."""
+
+
+class Fetch:
+    """One send of a call, from the wish for a connection to the last byte (exchange.Exchange)."""
+
+    __slots__ = (
+        "_exchanges",
+        "_refusals",
+        "_seen",
+        "_sent",
+        "_source",
+        "_uploaded",
+        "_write",
+        "call",
+        "end",
+        "got_bytes",
+        "head",
+        "held",
+        "held_bytes",
+        "method",
+        "origin",
+        "paused",
+        "progress_ms",
+        "sent_bytes",
+        "shown_ms",
+        "upstreams",
+        "whole",
+    )
+
+    def __init__(
+        self, exchanges: Exchanges, upstreams: Upstreams, call: Call, origin: Origin, source: Source, method: bytes
+    ) -> None:
+        self._exchanges = exchanges
+        self._source = source
+        self._write: Callable[[bytes], None] | None = None
+        self._sent = False
+        self._seen = self._uploaded = 0  # bytes of the answer and of the request that were reported
+        self._refusals: frozenset[int] = frozenset()
+        self.upstreams = upstreams
+        self.call = call
+        self.origin = origin
+        self.method = method
+        self.end: UpstreamEnd | None = None
+        self.head: ResponseHead | None = None
+        self.held: list[bytes] = []
+        self.held_bytes = 0
+        self.whole = False
+        self.paused = False
+        self.progress_ms = self.shown_ms = 0
+        self.sent_bytes = self.got_bytes = 0
+
+    def taking(self, refusals: frozenset[int]) -> "Fetch":
+        """With the statuses that mean "too fast" at this host."""
+        self._refusals = refusals
+        return self
+
+    def on_connection(self, end: UpstreamEnd) -> None:
+        """A connection is ours."""
+        self.end = end
+        self._exchanges.fire(self.call, READY)
+
+    def on_no_connection(self, fault: Fault) -> None:
+        """There is none; nothing left."""
+        self._exchanges.fire(self.call, Lost(_LOST.get(fault, LostKind.CONNECT), sent=False))
+
+    def send(self) -> bool:
+        """Write the request, or its beginning; False if the connection was closed meanwhile."""
+        data, complete = self._source.opening()
+        end, read_ms = self.end, self.call.content_ms + SILENCE_MS
+        if end is None or not end.send(self, self.method, data, complete=complete, read_ms=read_ms):
+            self.end = None
+            return False
+        self._sent = True
+        self.sent_bytes = len(data)
+        self.progress_ms = self._exchanges.now_ms()
+        if not complete:
+            self._exchanges.live.add(self)
+        self._source.sent_opening(self)
+        return True
+
+    def upload(self, data: bytes, *, complete: bool) -> None:
+        """Further bytes of the request, already framed."""
+        if self.end is not None:
+            self.sent_bytes += len(data)
+            self.end.send_more(data, complete=complete)
+
+    def drop(self) -> None:
+        """Give the connection up: unused back to its pool, in use closed, wished for no more."""
+        self._exchanges.live.discard(self)
+        end, self.end = self.end, None
+        if end is None:
+            if not self._sent:
+                self.upstreams.withdraw(self.origin, self)
+        elif self._sent:
+            end.abandon()
+        else:
+            end.release()
+
+    def is_delivered(self) -> bool | None:
+        """Whether the host has the request; None if the exchange is over."""
+        end = self.end
+        return None if end is None else self.head is not None or end.is_delivered()
+
+    def on_head(self, head: ResponseHead) -> None:
+        """Shown at once, unless it is an error."""
+        self.head = head
+        self._source.hear(head)
+        if head.status < 400:
+            self._exchanges.fire(self.call, CONTENT)
+
+    def on_chunk(self, payload: bytes) -> None:
+        """Straight through once the caller may see it, held before."""
+        self.got_bytes += len(payload)
+        if self._write is not None:
+            self._write(payload)
+            return
+        self.held.append(payload)
+        self.held_bytes += len(payload)
+        if self.held_bytes > MOST_HELD_BYTES:
+            self._exchanges.fire(self.call, CONTENT)
+
+    def on_end(self) -> None:
+        """The answer is whole: say what it means."""
+        self.whole = True
+        self.end = None
+        self._exchanges.live.discard(self)
+        self._exchanges.fire(self.call, Ended(self._outcome(), self.got_bytes - self._seen))
+
+    def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
+        """There will be no whole answer."""
+        self.end = None
+        self._exchanges.live.discard(self)
+        kind = _LOST.get(fault, LostKind.BROKEN)
+        if kind is LostKind.FIRST_CONTENT and self.call.committed:
+            kind = LostKind.IDLE
+        self._exchanges.fire(self.call, Lost(kind, sent=True))
+
+    def on_upload_pause(self) -> None:
+        """The host reads more slowly than the caller writes."""
+        self._source.stop_upload()
+
+    def on_upload_resume(self) -> None:
+        """It caught up."""
+        self._source.go_on_with_upload()
+
+    @property
+    def body(self) -> bytes:
+        """What is held of the answer's body."""
+        return b"".join(self.held)
+
+    def go_through(self, write: Callable[[bytes], None]) -> None:
+        """From now on payloads go to `write`, beginning with what is held."""
+        for payload in self.held:
+            write(payload)
+        self.held = [self.body[:MOST_HELD_BYTES]] if self.held else []
+        self.progress_ms = self.shown_ms = self._exchanges.now_ms()
+        self._exchanges.live.add(self)
+        self._write = write
+
+    def pause(self) -> None:
+        """The caller cannot take more: neither shall we."""
+        if self.end is not None:
+            self.paused = True
+            self.end.pause()
+
+    def resume(self) -> None:
+        """The caller caught up."""
+        self.paused = False
+        if self.end is not None:
+            self.end.resume()
+
+    def report(self, now_ms: int) -> None:
+        """Tell the core what flowed, either way; silence that is our own doing counts as flow."""
+        flowed = self.got_bytes - self._seen
+        if flowed or self.paused or self.sent_bytes != self._uploaded:
+            self.progress_ms = now_ms
+            self._seen, self._uploaded = self.got_bytes, self.sent_bytes
+            self._exchanges.fire(self.call, Progress(flowed))
+
+    def facts(self) -> AttemptFacts:
+        """What is known of the attempt by now (ports.Told)."""
+        status = 0 if self.head is None else self.head.status
+        return AttemptFacts(status, -1, -1, -1, self.shown_ms, self.sent_bytes, self.got_bytes)
+
+    def _outcome(self) -> Outcome:
+        assert self.head is not None
+        return outcome_of(self.head, self.body, self._refusals, self._exchanges.unix_s())

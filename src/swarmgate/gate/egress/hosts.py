@@ -1,0 +1,225 @@
+"""
+Hosts as they are met: which budgets a request to one takes from, who learns from it, whether it rests.
+
+A host that a policy counts takes from the policy's budgets. Any other has a learned budget of its own and shares one
+with its group, so that neither a new name nor a new subdomain is a way around. http and https of a host are one host
+here. The number of hosts with budgets of their own is bounded; those beyond it share one (core/target_table.py).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import NamedTuple
+
+from swarmgate.core.compiler import Published, Unit
+from swarmgate.core.groups import registrable_group
+from swarmgate.core.hidden_value import MICRO
+from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
+from swarmgate.core.lesson import Lesson
+from swarmgate.core.limits import Limits
+from swarmgate.core.record import Route, Rung
+from swarmgate.core.retry import RetryBudget
+from swarmgate.core.routing import Budget, route
+from swarmgate.core.target import DEFAULT_PORTS, Target
+from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge, leading
+from swarmgate.core.target_ring import ONLY_KEY, TargetRing
+from swarmgate.core.target_table import TargetTable, forget_target, place_target
+from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
+from swarmgate.ports import Clock
+
+GROUP = "group "
+GROUP_FACTOR = 2  # hosts of one owner together, beside what each of them may
+LONGEST_WINDOW_MS = 3_600_000  # a learner that looks once a day learns nothing
+ANY = 1_000_000
+IDLE_MS = 600_000
+TIDY_AT_ONCE = 256
+
+Define = Callable[[str, Limits], None]
+Forget = Callable[[str], bool]
+
+
+class Place(NamedTuple):
+    """Where a request goes: its target with the path class, what holds there, and the rung it takes."""
+
+    target: Target
+    judged: Judged
+    rung: Rung
+
+
+class Host:
+    """The live state of one host that may be called; `rungs` by path class and scheme."""
+
+    __slots__ = ("group", "lessons", "placed", "retries", "ring", "rungs", "used_ms")
+
+    def __init__(self, placed: Target, group: str) -> None:
+        self.placed = placed
+        self.group = group
+        self.ring = TargetRing()
+        self.retries = RetryBudget()
+        self.rungs: dict[Target, Rung] = {}
+        self.lessons: dict[str, Lesson] = {}
+        self.used_ms = 0
+
+
+class Hosts:
+    """
+    Every host that was called lately.
+
+    `define` makes a budget known to the store, `forget` lets it go if it is idle. `published` is told what each learned
+    budget begins with, for those who show budgets. `kept` is what was learned before a restart, by lesson.
+    """
+
+    def __init__(
+        self,
+        plan: EgressPlan,
+        clock: Clock,
+        define: Define,
+        forget: Forget,
+        published: MutableMapping[str, Published],
+        kept: Mapping[str, Learned] | None = None,
+    ) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._define = define
+        self._forget = forget
+        self._published = published
+        self._kept = dict(kept or {})
+        settings = plan.settings
+        exact = [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
+        self.table = TargetTable(settings.most_targets, settings.most_per_group, exact)
+        self.hosts: dict[Target, Host] = {}
+        self.lessons: dict[str, Lesson] = {}  # of policies and of groups: they outlive single hosts
+
+    def place(self, target: Target, method: str, path: str) -> Place:
+        """The budgets for a request by `method` to the judged `path` of a target."""
+        plan = self._plan
+        judged = judge(plan.policies, target.host, method, path)
+        group = registrable_group(target.host, plan.suffixes, plan.settings.groups)
+        placed = place_target(self.table, joint(target), group)
+        host = self.hosts.get(placed)
+        if host is None:
+            host = self.hosts[placed] = Host(placed, group)
+        host.used_ms = self._clock.now_ms()
+        exact = target._replace(path_class=judged.path_class)
+        rung = host.rungs.get(exact)
+        if rung is None:
+            rung = self._rung(host, exact, judged)
+            if len(host.rungs) < TIDY_AT_ONCE:  # the shared host of an overflow meets any number of targets
+                host.rungs[exact] = rung
+        return Place(exact, judged, rung)
+
+    def pause(self, place: Place, until_ms: int) -> None:
+        """The host said that nothing is left until then."""
+        ring = place.rung.ring
+        if isinstance(ring, TargetRing):
+            ring.pause(until_ms)
+
+    def rungs(self) -> Iterator[Rung]:
+        """Everything that was called lately."""
+        for host in self.hosts.values():
+            yield from host.rungs.values()
+
+    def learned(self) -> dict[str, Learned]:
+        """What is worth keeping over a restart, by lesson."""
+        found = {name: one for host in self.hosts.values() for name, one in host.lessons.items()} | self.lessons
+        return self._kept | {name: one.learner.learned for name, one in found.items() if one.changes}
+
+    def tidy(self) -> None:
+        """Let go of hosts that were not called for long and of which nothing is known but the beginning."""
+        before_ms = self._clock.now_ms() - IDLE_MS
+        idle = [host for host in self.hosts.values() if host.used_ms < before_ms]
+        for host in idle[:TIDY_AT_ONCE]:
+            if all(not one.changes and not one.in_flight for one in host.lessons.values()) and self._let_go(host):
+                del self.hosts[host.placed]
+                forget_target(self.table, host.placed)
+                self._let_group_go(host.group)
+
+    def _let_go(self, host: Host) -> bool:
+        names = [name for one in host.lessons.values() for name, _ in one.limits()]
+        gone = [name for name in names if self._forget(name)]
+        for name in gone:
+            self._published.pop(name, None)
+        if len(gone) == len(names):
+            return True
+        host.lessons.clear()  # what is left is busy: it is defined anew by the next call, and kept until then
+        host.rungs.clear()
+        return False
+
+    def _let_group_go(self, group: str) -> None:
+        lesson = self.lessons.get(GROUP + group)
+        if lesson is None or lesson.changes or lesson.in_flight or group in self.table.group_sizes:
+            return
+        if all(self._forget(name) for name, _ in lesson.limits()):
+            del self.lessons[lesson.target]
+            for name, _ in lesson.limits():
+                self._published.pop(name, None)
+
+    def _rung(self, host: Host, target: Target, judged: Judged) -> Rung:
+        policy, kind, domain = judged
+        enforced = tuple(one for one in (policy, domain) if not one.shadow)
+        budgets = [budget for one in enforced for budget in one.budgets.get(_class_in(one, judged), ())]
+        lessons = [*self._of_policy(policy, kind), *self._of_unknown(host, judged, known=counts_requests(budgets))]
+        made = _with_lessons(route(ONLY_KEY, budgets), lessons)
+        return Rung(target.key, "", {ONLY_KEY: made}, host.ring, host.retries, tuple(lessons))
+
+    def _of_policy(self, policy: Policy, kind: str) -> Iterator[Lesson]:
+        """The learner beside a stated limit: it stands at the limit until the host takes less."""
+        budget = None if policy.shadow else leading(policy, kind)
+        if budget is None:
+            return
+        lesson = self.lessons.get(budget.name)
+        if lesson is None:
+            lesson = self.lessons[budget.name] = self._make(budget.name, *_stated(budget), stated=True)
+        yield lesson
+
+    def _of_unknown(self, host: Host, judged: Judged, *, known: bool) -> Iterator[Lesson]:
+        """The learners of a host whose requests nothing counts, and of its group."""
+        if known:
+            return
+        pace = self._plan.settings.pace
+        name = host.placed.authority
+        if name not in host.lessons:
+            host.lessons[name] = self._beginner(name, pace)
+        yield host.lessons[name]
+        if not judged.domain.budgets:
+            name = GROUP + host.group
+            if name not in self.lessons:
+                self.lessons[name] = self._beginner(name, pace.times(GROUP_FACTOR))
+            yield self.lessons[name]
+
+    def _beginner(self, name: str, pace: Pace) -> Lesson:
+        return self._make(name, pace.start(), WINDOW_MS, pace.ceilings())
+
+    def _make(self, name: str, start: Learned, window_ms: int, most: Ceilings, *, stated: bool = False) -> Lesson:
+        learner = LearnedLimit(self._kept.get(name, start), window_ms, most, self._clock.now_ms())
+        lesson = Lesson(name, learner, stated)
+        for budget, limits in lesson.limits():
+            self._define(budget, limits)
+        if not stated:
+            self._published[lesson.rate_budget] = Published(learner.rate_micro // MICRO or 1, window_ms)
+            self._published[lesson.cap_budget] = Published(learner.cap, unit=Unit.CONCURRENT)
+        return lesson
+
+
+def joint(target: Target) -> Target:
+    """The one target whose budgets http and https of a host share, path classes aside."""
+    if target.port == DEFAULT_PORTS.get(target.scheme):
+        return Target("https", target.host, DEFAULT_PORTS["https"])
+    return target.origin
+
+
+def _class_in(policy: Policy, judged: Judged) -> str:
+    return judged.path_class if policy is judged.policy else ""
+
+
+def _stated(budget: Budget) -> tuple[Learned, int, Ceilings]:
+    """Where the learner beside a stated limit begins, its window, and what it never exceeds."""
+    published = budget.published
+    window_ms = min(published.window_ms, LONGEST_WINDOW_MS)
+    rate = max(1, published.amount * window_ms // published.window_ms)
+    return Learned(rate * MICRO, ANY * MICRO, rate * MICRO), window_ms, Ceilings(rate, ANY, rate)
+
+
+def _with_lessons(made: Route, lessons: list[Lesson]) -> Route:
+    """A route through the learned budgets too."""
+    demands = tuple(demand for one in lessons for demand in one.demands())
+    caps = tuple(one.cap_budget for one in lessons)
+    return made._replace(fixed=made.fixed + demands, whole=made.whole + caps)

@@ -1,0 +1,66 @@
+"""The egress doors of one gate, put together: hosts, resolver, connections of their own, and where each door stands."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, MutableMapping
+from typing import NamedTuple
+
+from swarmgate.core.compiler import Published
+from swarmgate.engine.teacher import Teacher
+from swarmgate.gate.desk import Desk
+from swarmgate.gate.egress.desk import EgressDesk, Ways
+from swarmgate.gate.egress.doors import ConnectDoor, PathDoor, ProxyDoor
+from swarmgate.gate.egress.hosts import Hosts
+from swarmgate.gate.egress.plan import EgressPlan
+from swarmgate.gate.egress.rewrite import TO
+from swarmgate.gate.front import Front
+from swarmgate.gate.resolve import TargetResolver
+from swarmgate.http1.dial import Dialler
+from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.upstreams import PoolLimits, Upstreams
+from swarmgate.ports import BudgetStore, Clock
+
+# Whoever is turned away had a connection first; so few that a host which takes one request a second is not run over.
+LIMITS = PoolLimits(size=32, idle_ms=15_000, max_waiting=1_024)
+
+
+class Surroundings(NamedTuple):
+    """What egress needs of the gate that it is part of; `published` is told of budgets that come and go."""
+
+    loop: asyncio.AbstractEventLoop
+    sweep: Sweep
+    dialler: Dialler
+    clock: Clock
+    store: BudgetStore
+    tls: ssl.SSLContext | None
+    published: MutableMapping[str, Published]
+
+
+class Egress:
+    """The doors and what stands behind them; `tidy` is called now and then, `close` once."""
+
+    def __init__(self, plan: EgressPlan, around: Surroundings, desk: Desk, teacher: Teacher) -> None:
+        loop, sweep, dialler, clock, store, tls, published = around
+        settings = plan.settings
+        self.resolver = TargetResolver(loop, sweep, tls, plan.suffixes, settings.pins)
+        self.upstreams = Upstreams(loop, sweep, self.resolver.locate, LIMITS, dialler)
+        self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
+        self.desk = EgressDesk(plan, desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
+        self.tidy = self.hosts.tidy
+
+    def open(self, front: Front) -> None:
+        """Let requests in."""
+        front.serve_below(TO, PathDoor(self.desk))
+        front.absolute = ProxyDoor(self.desk)
+        front.tunnels = ConnectDoor(self.desk)
+
+    def close(self) -> None:
+        """No new connections; exchanges in progress run to their end."""
+        self.upstreams.close()
+        self.resolver.close()
+
+
+def _forgetter(store: BudgetStore) -> Callable[[str], bool]:
+    """How an idle budget is let go; a shared store lets go by itself."""
+    forget: Callable[[str], bool] | None = getattr(store, "forget", None)
+    return (lambda _budget: True) if forget is None else forget

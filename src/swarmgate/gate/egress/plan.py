@@ -1,0 +1,61 @@
+"""What egress is told by the configuration: policies, patterns, the pace of unknown hosts, and who may be called."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarmgate.core.groups import GroupTable, SuffixRules
+from swarmgate.core.hidden_value import MICRO
+from swarmgate.core.learning import Ceilings, Learned
+from swarmgate.core.target_policy import PolicyTable
+
+WINDOW_MS = 60_000  # in which the rate of a host is learned that says nothing of itself
+
+
+class Pace(NamedTuple):
+    """How a host begins of which nothing is known, per minute, and how far it may grow."""
+
+    start_micro: int
+    ceiling: int
+    in_flight: int
+    most_in_flight: int
+
+    def times(self, factor: int) -> "Pace":
+        """The same for a group of hosts."""
+        return Pace(*[value * factor for value in self])
+
+    def start(self) -> Learned:
+        """What a learner begins with: an even pace, one at a time."""
+        return Learned(self.start_micro, self.in_flight * MICRO, MICRO)
+
+    def ceilings(self) -> Ceilings:
+        """What it never exceeds."""
+        return Ceilings(self.ceiling, self.most_in_flight, self.ceiling)
+
+
+class Settings(NamedTuple):
+    """
+    How hosts are treated that no policy names, and what holds for all.
+
+    `allow` empty = every host; `deny` wins. `pins` are endpoints by `host` or `host:port`.
+    """
+
+    pace: Pace
+    allow: GroupTable
+    deny: GroupTable
+    groups: GroupTable
+    ports: frozenset[int]
+    pins: Mapping[str, tuple[str, int]]
+    wait_ms: int = 0
+    user_agent: bytes = b""
+    tunnels: bool = False
+    traces: bool = False
+    most_targets: int = 10_000
+    most_per_group: int = 64
+
+
+class EgressPlan(NamedTuple):
+    """Everything that the doors to other hosts need to know."""
+
+    policies: PolicyTable
+    settings: Settings
+    suffixes: SuffixRules

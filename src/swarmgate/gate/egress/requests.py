@@ -1,0 +1,53 @@
+"""The request that a host sees: the caller's own headers, without what was said to the gate, and our hop."""
+
+from base64 import b64encode
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from swarmgate.core.target import ParsedUrl
+from swarmgate.gate.egress.rewrite import CREDENTIALS
+from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
+from swarmgate.http1.head import Header, RequestHead
+from swarmgate.http1.render import passed_on, request_head
+
+OURS = b"x-swarmgate-"
+UPGRADE = b"x-swarmgate-upgrade"
+_TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
+_AGENT = b"user-agent"
+_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+
+
+class Manners(NamedTuple):
+    """How a host is to be called: whose name is said (empty = the caller's), and what does not go along."""
+
+    user_agent: bytes = b""
+    traces: bool = False
+    bare: bool = False  # without credentials
+
+
+def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | None, *, chunked: bool) -> bytes:
+    """The head of one request; `length` of a body that is known, None = none or `chunked`. Errors: `BadField`."""
+    headers = [field for field in passed_on(head) if not _stays(field[0], manners)]
+    if manners.user_agent:
+        headers = [field for field in headers if field[0] != _AGENT] + [(_AGENT, manners.user_agent)]
+    if url.credential is not None and not manners.bare and b"authorization" not in head.fields:
+        secret = b64encode(unquote_to_bytes(url.credential.userinfo))
+        headers.append((b"authorization", b"Basic " + secret))
+    headers.append(_hop(head))
+    if length is None and not chunked and head.method in _WITH_BODY:
+        length = 0
+    authority = url.target.authority.encode()
+    return request_head(head.method, url.origin_form.encode(), authority, headers, length=length, chunked=chunked)
+
+
+def _stays(name: bytes, manners: Manners) -> bool:
+    if name.startswith(OURS):
+        return True
+    if name in _TRACES:
+        return not manners.traces
+    return manners.bare and name in CREDENTIALS
+
+
+def _hop(head: RequestHead) -> Header:
+    before = head.fields.get(HOP)
+    return OUR_HOP if before is None else (HOP, before + b", " + OUR_NAME)

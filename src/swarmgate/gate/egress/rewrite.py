@@ -1,0 +1,90 @@
+"""
+Answers of `/to/...` made to stay inside the gate: where a redirect leads, and to whom a cookie belongs.
+
+The caller's client sees one origin, the gate. So a redirect leads back to a path here; if it leaves its origin, the path
+carries a mark that says how many times that happened, and that credentials must not follow (RFC 9110 15.4: they were
+meant for another origin). A cookie is bound to the path of its host here, or it would be sent to every host.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+from swarmgate.core.target import ParsedUrl, Target, parse_target
+from swarmgate.core.target_errors import BadTarget
+from swarmgate.http1.head import Header
+
+MOST_HOPS = 5
+CREDENTIALS = frozenset(
+    {b"authorization", b"cookie", b"proxy-authorization", b"x-api-key", b"api-key", b"x-auth-token", b"x-csrf-token"}
+)
+_MARK = re.compile(rb"\+([0-9]{1,2})(x?)(d?)/")
+_COOKIE = re.compile(rb";[ \t]*(domain|path|secure)\b[^;]*", re.IGNORECASE)
+_COOKIE_PATH = re.compile(rb";[ \t]*path=([^;]*)", re.IGNORECASE)
+TO = b"/to/"
+
+
+class Trail(NamedTuple):
+    """How a request came here through redirects: hops between origins, credentials to drop, a downgrade at the last."""
+
+    hops: int = 0
+    bare: bool = False
+    downgraded: bool = False
+
+    def mark(self) -> bytes:
+        """The mark in a path; empty for a request that left no origin yet."""
+        if self == START:
+            return b""
+        return b"+%d%b%b/" % (self.hops, b"x" if self.bare else b"", b"d" if self.downgraded else b"")
+
+
+START = Trail()
+
+
+def read_trail(rest: bytes) -> tuple[Trail, bytes]:
+    """The mark at the beginning of what stands behind `/to/`, and what stands behind the mark."""
+    found = _MARK.match(rest)
+    if found is None:
+        return START, rest
+    return Trail(int(found[1]), bool(found[2]), bool(found[3])), rest[found.end() :]
+
+
+def location(value: bytes, here: ParsedUrl, trail: Trail, prefix: bytes) -> bytes:
+    """Where a redirect leads, as a path below `prefix` (which ends before `/to/`); what is no http URL stays as it is."""
+    try:
+        there = parse_target(urljoin(here.url, value.decode("latin-1")))
+    except (BadTarget, ValueError):
+        return value
+    fragment = value.partition(b"#")[1] + value.partition(b"#")[2]
+    mark = _next(trail, here.target, there.target).mark()
+    origin = f"{there.target.scheme}/{there.target.authority}{there.origin_form}".encode()
+    return prefix + TO + mark + origin + fragment
+
+
+def cookie(value: bytes, target: Target, prefix: bytes) -> bytes:
+    """A `Set-Cookie` whose cookie comes back for this host only, over the caller's plain connection."""
+    path = _COOKIE_PATH.search(value)
+    inside = path[1].strip() if path and path[1].strip().startswith(b"/") else b"/"
+    origin = f"{target.scheme}/{target.authority}".encode()
+    return _COOKIE.sub(b"", value) + b"; Path=" + prefix + TO + origin + (b"" if inside == b"/" else inside)
+
+
+def kept_inside(headers: list[Header], here: ParsedUrl, trail: Trail, prefix: bytes) -> list[Header]:
+    """An answer's headers with redirects and cookies that stay inside."""
+    kept: list[Header] = []
+    for name, value in headers:
+        if name == b"location":
+            kept.append((name, location(value, here, trail, prefix)))
+        elif name == b"set-cookie":
+            kept.append((name, cookie(value, here.target, prefix)))
+        else:
+            kept.append((name, value))
+    return kept
+
+
+def _next(trail: Trail, here: Target, there: Target) -> Trail:
+    if there.origin == here.origin:
+        return trail._replace(downgraded=False)
+    downgraded = here.scheme == "https" and there.scheme == "http"
+    upgraded = here.host == there.host and (here.scheme, there.scheme) == ("http", "https")
+    return Trail(trail.hops + 1, trail.bare or not upgraded, downgraded)

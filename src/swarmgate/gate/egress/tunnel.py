@@ -1,0 +1,217 @@
+"""
+A CONNECT tunnel: one connection through the gate, admitted like a request, then bytes both ways.
+
+What happens inside is not seen: a tunnel takes one request of the host's budgets, a place while it lasts, and its bytes.
+It ends when either side ends, or after five minutes without a byte.
+"""
+
+from swarmgate.core.commands import Answer, End
+from swarmgate.core.effect import Effect
+from swarmgate.core.events import CLIENT_LEFT, CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.record import Call
+from swarmgate.gate.egress.desk import EgressDesk
+from swarmgate.gate.egress.hosts import Place
+from swarmgate.gate.egress.signals import OK
+from swarmgate.gate.exchange import Exchange
+from swarmgate.gate.identity import Identity
+from swarmgate.gate.resolve import TUNNEL
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.head import RequestHead, ResponseHead
+from swarmgate.http1.upstream_end import UpstreamEnd
+from swarmgate.http1.upstreams import Origin
+from swarmgate.ports import AttemptFacts
+
+IDLE_MS = 300_000
+USUAL_LIFE_MS = 3_600_000
+
+
+class Tunnel:
+    """The caller's side of a tunnel (exchange.Caller, front.Listener)."""
+
+    __slots__ = ("_desk", "_end", "_head", "_identity", "_place", "call")
+
+    def __init__(self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, identity: Identity) -> None:
+        self._desk = desk
+        self._end = end
+        self._head = head
+        self._place = place
+        self._identity = identity
+        self.call: Call | None = None
+
+    def complete(self) -> None:
+        """The head is all that there is: ask for the connection."""
+        if self.call is not None:
+            return
+        self.call = call = self._desk.call(self, self._place, self._identity, 0)
+        call.effect = Effect.WRITE  # what flows inside is not known, and cannot be repeated
+        if self._identity.timeout_ms is None:
+            call.deadline_ms = call.arrived_ms + USUAL_LIFE_MS
+        self._desk.pump.arrive(call)
+
+    def on_body(self, data: bytes) -> None:
+        """Bytes of the caller."""
+        if self.call is not None and isinstance(self.call.wire, Pipe):
+            self.call.wire.push(data)
+
+    def on_gone(self) -> None:
+        """The caller left."""
+        if self.call is not None:
+            self._desk.fire(self.call, CLIENT_LEFT)
+
+    def on_pause(self) -> None:
+        """The caller reads too slowly: stop the host."""
+        if self.call is not None and isinstance(self.call.wire, Pipe):
+            self.call.wire.pause()
+
+    def on_resume(self) -> None:
+        """The caller caught up."""
+        if self.call is not None and isinstance(self.call.wire, Pipe):
+            self.call.wire.resume()
+
+    def attempt(self, call: Call) -> "Pipe":
+        """The connection to the host."""
+        return Pipe(self._desk, call, self._place, self._end)
+
+    def show(self, _call: Call) -> None:
+        """The tunnel is open."""
+        self._end.open_tunnel(IDLE_MS)
+
+    def tell(self, call: Call, answer: Answer, _exchange: Exchange | None) -> None:
+        """Say how the tunnel ended, once."""
+        self.call = None
+        if answer.end is End.CANCELLED:
+            return
+        if call.committed:
+            self._end.finish()
+        else:
+            self._end.respond(*self._desk.told(call, answer, self._head))
+
+
+class Pipe:
+    """The host's side of a tunnel (exchange.Exchange)."""
+
+    __slots__ = (
+        "_active_ms",
+        "_client",
+        "_desk",
+        "_opened",
+        "_seen",
+        "call",
+        "end",
+        "got_bytes",
+        "origin",
+        "progress_ms",
+        "sent_bytes",
+        "upstreams",
+    )
+
+    def __init__(self, desk: EgressDesk, call: Call, place: Place, client: ClientEnd) -> None:
+        self._desk = desk
+        self._client = client
+        self._opened = False
+        self._seen = self._active_ms = 0
+        self.call = call
+        self.upstreams = desk.upstreams
+        self.origin = Origin(TUNNEL, place.target.host, place.target.port)
+        self.end: UpstreamEnd | None = None
+        self.progress_ms = self.sent_bytes = self.got_bytes = 0
+
+    def on_connection(self, end: UpstreamEnd) -> None:
+        """A connection is ours."""
+        self.end = end
+        self._desk.fire(self.call, READY)
+
+    def on_no_connection(self, fault: Fault) -> None:
+        """There is none."""
+        kind = LostKind.DENIED if fault is Fault.ADDRESS_DENIED else LostKind.CONNECT
+        self._desk.fire(self.call, Lost(kind, sent=False))
+
+    def send(self) -> bool:
+        """Open it; False if the connection was closed meanwhile."""
+        end = self.end
+        if end is None or end.is_closing():
+            self.end = None
+            return False
+        self._opened = True
+        self.progress_ms = self._active_ms = self._desk.exchanges.now_ms()
+        end.open_tunnel(self, read_ms=2 * IDLE_MS)
+        self._desk.exchanges.live.add(self)
+        self._desk.fire(self.call, CONTENT)
+        return True
+
+    def push(self, data: bytes) -> None:
+        """Bytes of the caller."""
+        if self.end is not None:
+            self.sent_bytes += len(data)
+            self.end.send_more(data, complete=False)
+
+    def drop(self) -> None:
+        """Give the connection up."""
+        self._desk.exchanges.live.discard(self)
+        end, self.end = self.end, None
+        if end is None:
+            if not self._opened:
+                self.upstreams.withdraw(self.origin, self)
+        elif self._opened:
+            end.abandon()
+        else:
+            end.release()
+
+    def is_delivered(self) -> bool | None:
+        """There is no request that could be on its way."""
+        return None if self.end is None else True
+
+    def on_head(self, head: ResponseHead) -> None:
+        """No HTTP is spoken here."""
+
+    def on_chunk(self, payload: bytes) -> None:
+        """Bytes of the host."""
+        self.got_bytes += len(payload)
+        self._client.write_chunk(payload)
+
+    def on_end(self) -> None:
+        """The host ended."""
+        self._over()
+        self._desk.fire(self.call, Ended(OK, self.got_bytes + self.sent_bytes - self._seen))
+
+    def on_lost(self, _fault: Fault, _first_byte_seen: bool) -> None:
+        """The connection broke."""
+        self._over()
+        self._desk.fire(self.call, Lost(LostKind.BROKEN, sent=True))
+
+    def on_upload_pause(self) -> None:
+        """The host reads more slowly than the caller writes."""
+        self._client.pause()
+
+    def on_upload_resume(self) -> None:
+        """It caught up."""
+        self._client.resume()
+
+    def pause(self) -> None:
+        """The caller cannot take more."""
+        if self.end is not None:
+            self.end.pause()
+
+    def resume(self) -> None:
+        """The caller caught up."""
+        if self.end is not None:
+            self.end.resume()
+
+    def report(self, now_ms: int) -> None:
+        """Tell the core what flowed; a quiet tunnel lives on for a while."""
+        flowed = self.got_bytes + self.sent_bytes - self._seen
+        if flowed:
+            self._active_ms = now_ms
+        if now_ms - self._active_ms < IDLE_MS:
+            self.progress_ms = now_ms
+            self._seen += flowed
+            self._desk.fire(self.call, Progress(flowed))
+
+    def facts(self) -> AttemptFacts:
+        """What is known of it by now (ports.Told)."""
+        return AttemptFacts(sent_bytes=self.sent_bytes, got_bytes=self.got_bytes)
+
+    def _over(self) -> None:
+        self.end = None
+        self._desk.exchanges.live.discard(self)
