@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from swarmgate.config import Config, Listen
 from swarmgate.control import link
@@ -76,6 +76,8 @@ async def serve(config: Config, setting: Setting) -> int:
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
         data, left = _Data(running, orders, setting), 0
+        if setting.operator is not None:
+            running.keep_writes(journal.run, data.ask_control)
         try:
             left = await data.run()
         finally:
@@ -114,8 +116,9 @@ class _Data:
     def __init__(self, running: Gate, orders: DataOrders, setting: Setting) -> None:
         self._gate = running
         self._setting = setting
-        self._orders = {**orders.table, "hello": self._hello}
+        self._orders = orders.table
         self._peers: set[link.Peer] = set()
+        self._control: link.Peer | None = None  # the one that said hello
         self._door: asyncio.Server | None = None
         self._child: Child | None = None
         self._operator = ""
@@ -168,12 +171,24 @@ class _Data:
             raise Stop(child.refused, "the control process cannot begin, so nothing does; --no-control goes without")
 
     def _peer(self) -> link.Peer:
-        peer = link.Peer(self._orders, self._peers.discard)
+        peer = link.Peer({**self._orders, "hello": lambda said: self._hello(peer, said)}, self._gone)
         self._peers.add(peer)
         return peer
 
-    def _hello(self, said: link.Said) -> link.Said:
+    def _gone(self, peer: link.Peer) -> None:
+        self._peers.discard(peer)
+        if peer is self._control:
+            self._control = None
+
+    async def ask_control(self, order: str, **said: Any) -> Any:
+        """What the control process answers. Errors: `BadInput`, `LinkLost` (also if there is none now)."""
+        if self._control is None:
+            raise link.LinkLost("there is no control process")
+        return await self._control.ask(order, **said)
+
+    def _hello(self, peer: link.Peer, said: link.Said) -> link.Said:
         """The control process works, and says where its port is."""
+        self._control = peer
         self._operator = str(said.get("operator", ""))
         if self._child is not None:
             self._child.arguments[-1] = self._operator  # its successors listen where it did

@@ -21,8 +21,10 @@ from swarmgate.control import link, operator
 from swarmgate.control.importer import Importer
 from swarmgate.control.token import token
 from swarmgate.control.watching import Watching
+from swarmgate.control.writes import WriteOrders
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.sql.writes import Writes
 
 OK: Final = 0
 FAILED: Final = 1  # these are cli/exits.py
@@ -46,7 +48,7 @@ class Options(NamedTuple):
 class Control:
     """One control process."""
 
-    def __init__(self, options: Options, importer: Importer) -> None:
+    def __init__(self, options: Options, importer: Importer, writes: Writes) -> None:
         self._options = options
         self._importer = importer
         self._over = asyncio.Event()
@@ -57,7 +59,7 @@ class Control:
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
         importer.listeners.append(self._watching.hear)
-        self.orders: dict[str, link.Order] = {}  # what the data process may ask
+        self.orders = WriteOrders(writes).table  # what the data process may ask
 
     async def run(self, door: socket.socket, secret: str) -> int:
         """Until the data process ends, or a signal comes; without one, whatever its journal holds is imported."""
@@ -175,7 +177,7 @@ def main(options: Options) -> int:
     """Run it; the exit code. What is wrong is said in one line."""
     try:
         secret = token(options.state)
-        importer = Importer.opened(options.state)
+        importer, writes = Importer.opened(options.state), Writes.opened(options.state)
     except (BadInput, OSError) as error:
         print(f"control: {error}", file=sys.stderr)  # noqa: T201  a process without a terminal of its own
         return REFUSED
@@ -185,14 +187,16 @@ def main(options: Options) -> int:
     except OSError as error:
         print(f"control: {options.host}:{options.port} cannot be listened on: {error.strerror}", file=sys.stderr)  # noqa: T201  see above
         return UNREACHABLE
-    return asyncio.run(_run(options, importer, door, secret))
+    return asyncio.run(_run(options, (importer, writes), door, secret))
 
 
-async def _run(options: Options, importer: Importer, door: socket.socket, secret: str) -> int:
+async def _run(options: Options, files: tuple[Importer, Writes], door: socket.socket, secret: str) -> int:
+    importer, writes = files
     try:
-        return await Control(options, importer).run(door, secret)
+        return await Control(options, importer, writes).run(door, secret)
     finally:
         importer.close()
+        writes.close()
 
 
 def _own_names(host: str, port: int) -> frozenset[str]:

@@ -19,6 +19,9 @@ class Reason(StrEnum):
     CALLER_ENCODING = "caller_encoding"
     CALLER_UPGRADE = "caller_upgrade"
     CALLER_TOO_LARGE = "caller_too_large"
+    CALLER_WRITE_IN_FLIGHT = "caller_write_in_flight"
+    CALLER_WRITE_MISMATCH = "caller_write_mismatch"
+    CALLER_WRITE_DONE = "caller_write_done"
     CALLER_EARLY_BYTES = "caller_early_bytes"
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
@@ -51,6 +54,7 @@ class Reason(StrEnum):
     TARGET_CUT = "target_cut"
     TARGET_UNKNOWN_EFFECT = "target_unknown_effect"
     GATE_STORE_LOST = "gate_store_lost"
+    GATE_RECORDS_LOST = "gate_records_lost"
     GATE_STORE_UNREACHABLE = "gate_store_unreachable"
     GATE_STORE_SILENT = "gate_store_silent"
     GATE_STORE_LOADING = "gate_store_loading"
@@ -76,6 +80,9 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_METHOD: "This path does not take this method.",
     Reason.CALLER_ENCODING: "The request's body is compressed; send it as it is, without content-encoding.",
     Reason.CALLER_UPGRADE: "WebSockets and other upgrades are not spoken here; use the HTTP endpoints.",
+    Reason.CALLER_WRITE_IN_FLIGHT: "A write with this key is still running; ask again for its answer.",
+    Reason.CALLER_WRITE_MISMATCH: "This key was used for another request; give each operation a key of its own.",
+    Reason.CALLER_WRITE_DONE: "This write is done already; it is not sent again.",
     Reason.CALLER_TOO_LARGE: "The request's body is longer than the gate takes; nothing was sent.",
     Reason.CALLER_EARLY_BYTES: "Bytes stand behind the head of CONNECT before it was answered; wait for the answer.",
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
@@ -109,6 +116,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",
     Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",
     Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
+    Reason.GATE_RECORDS_LOST: "The record of keyed writes cannot be reached; nothing was sent.",
     Reason.GATE_STORE_UNREACHABLE: "There is no connection to the shared store, or it broke.",
     Reason.GATE_STORE_SILENT: "The shared store did not answer in time: it is frozen, overloaded or cut off.",
     Reason.GATE_STORE_LOADING: "The shared store reads its data after a start.",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from swarmgate.core.commands import Answer, End
+from swarmgate.core.effect import Effect
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.ticket import opened
@@ -15,6 +16,7 @@ from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity
+from swarmgate.gate.once import Once, Writer, key_of, payload_of
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.shapes import Shape
 from swarmgate.gate.target import ModelTarget
@@ -44,6 +46,7 @@ class Desk:
         self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
         self.most_open = MOST_OPEN
         self.is_stopping = False
+        self.once: Once | None = None  # see Callers.once
         self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
         self._numbers = count()
 
@@ -68,6 +71,21 @@ class Desk:
             if place is not None:
                 call.ticket, call.score = place.ticket, place.score
         return call
+
+    def arrive(self, writer: Writer, call: Call, fields: Mapping[bytes, bytes], *payload: bytes) -> None:
+        """
+        Begin the call; a write that carries a key is put on file first, with a hash of its `payload`.
+
+        Errors: `BadInput` for a key that cannot be used.
+        """
+        key = key_of(fields, call.step, "") if call.effect is Effect.WRITE else None
+        if key is None:
+            self.pump.arrive(call)
+        elif self.once is None:
+            writer.reply(answers.refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape))
+        else:
+            name = f"{call.rungs[0].target}|{key.stored}"
+            self.once.begin(writer, call, name, payload_of(*payload), self.pump.arrive)
 
     def told(self, call: Call, answer: Answer, head: RequestHead, shape: Shape) -> Reply:
         """The answer to a call that has none of its target's."""

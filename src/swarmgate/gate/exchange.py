@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from swarmgate.core.commands import Answer
+from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.core.record import Call
 from swarmgate.gate.delivery import Deliveries
+from swarmgate.gate.once import Once
 from swarmgate.gate.taps import NO_USAGE, Usage
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
 from swarmgate.ports import Fire, Told
@@ -113,6 +114,7 @@ class Callers:
 
     def __init__(self) -> None:
         self.ended: deque[tuple[Call, Usage]] = deque(maxlen=REMEMBERED)
+        self.once: Once | None = None  # keyed writes, where there is a control process to keep them on file
 
     def relay(self, call: Call) -> None:
         """Let the answer be seen."""
@@ -123,4 +125,7 @@ class Callers:
         caller, exchange = call.client, call.wire
         call.client = call.wire = None
         caller.tell(call, answer, exchange)  # type: ignore[attr-defined]  # see relay
+        if self.once is not None and call in self.once.open:
+            whole = answer.end is End.ANSWERED or (answer.end is End.FAILED and getattr(exchange, "whole", False))
+            self.once.ended(call, answer, is_theirs=whole)
         self.ended.append((call, getattr(exchange, "usage", NO_USAGE)))

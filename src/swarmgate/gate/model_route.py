@@ -6,7 +6,7 @@ The rules stand in core/patience.py and core/estimate.py; the core decides every
 
 from collections.abc import Mapping
 
-from swarmgate.core.effect import effect_of
+from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import Outputs, charged
 from swarmgate.core.ladders import Ladders
@@ -92,10 +92,13 @@ class ModelRoutes:
                 relay.reply(self._too_long(relay, peeked, ceiling))
                 return
             relay.call = call = self._call(relay, peeked, rungs)
+            if call.effect is Effect.WRITE:
+                self.desk.arrive(relay, call, head.fields, relay.path, peeked.body)
+            else:
+                self.desk.pump.arrive(call)
         except BadInput as bad:
+            relay.call = None
             relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
-            return
-        self.desk.pump.arrive(call)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
         identity, now_ms = relay.identity, self.desk.exchanges.now_ms()

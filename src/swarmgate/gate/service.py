@@ -35,6 +35,7 @@ from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
 from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
+from swarmgate.gate.once import Ask, Once
 from swarmgate.gate.operate import Operator
 from swarmgate.gate.patient import Patient
 from swarmgate.gate.resolve import OperatorResolver
@@ -184,6 +185,10 @@ class Gate:
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, tuple(duties))
+
+    def keep_writes(self, run: str, ask: Ask) -> None:
+        """Let keyed writes go once the control process, which `ask` reaches, has them on file."""
+        self.desk.once = self.callers.once = Once(self._loop, run, ask)
 
     @property
     def is_stopping(self) -> bool:

@@ -1,0 +1,202 @@
+"""
+Keyed writes: asked for before they go, and finished even if their caller leaves.
+
+A write that carries `Idempotency-Key`, or names agent, task and operation, goes only after the control process has it on file
+(design 3: Two processes; closed if no answer comes). While it runs its caller may go away: the answer is waited for and kept,
+so that a repeat gets it instead of a second effect. Such writes are rare; this is the one place on the data path with tasks.
+"""
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Protocol
+
+from swarmgate.core.commands import Answer
+from swarmgate.core.errors import BadInput
+from swarmgate.core.idempotency import HEADER, IdempotencyKey, from_header, from_operation
+from swarmgate.core.once import MOST_ANSWER_BYTES, Ruling, Standing, standing_after
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, Step
+from swarmgate.gate.answers import Reply, refusal
+from swarmgate.gate.shapes import Shape
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import Header
+
+_HEADER = HEADER.encode()
+_CONFLICT_S = b"2"
+Ask = Callable[
+    ..., Awaitable[Any]
+]  # (order, **said): what the control process answers; raises ConnectionError, BadInput
+
+
+class Writer(Protocol):
+    """The caller's side of a keyed write: what its surface keeps in `end.call`."""
+
+    end: Any
+
+    @property
+    def shape(self) -> Shape:
+        """The form in which it reads errors."""
+        ...
+
+    def reply(self, reply: Reply) -> None:
+        """Answer with something of ours."""
+        ...
+
+
+def key_of(fields: Mapping[bytes, bytes], step: Step, tenant: str) -> IdempotencyKey | None:
+    """The key that a write carries; None = it has none. Errors: `BadInput` for one that cannot be used."""
+    said = fields.get(_HEADER)
+    if said is not None:
+        return from_header(tenant, said.decode("latin-1"))
+    if step.operation:
+        return from_operation(tenant, step.agent, step.task, step.operation)
+    return None
+
+
+def payload_of(*parts: bytes) -> str:
+    """What a write asks for, as a hash: the same key must always bring the same (IETF draft 2.7)."""
+    told = blake2b(digest_size=16)
+    for part in parts:
+        told.update(len(part).to_bytes(8, "big") + part)
+    return told.hexdigest()
+
+
+class Once:
+    """The keyed writes of one gate; `open` has those that are on file as in flight, by call."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: str, ask: Ask) -> None:
+        self._loop = loop
+        self._run = run
+        self._ask = ask
+        self.open: dict[Call, tuple[str, Kept]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.untold = 0  # ends that the control process did not hear: their writes stay in flight on file
+
+    def begin(self, writer: Writer, call: Call, key: str, payload: str, go: Callable[[Call], None]) -> None:
+        """Ask, then `go`, or answer why not."""
+        guard = Guard(writer.end.call)
+        writer.end.call = guard  # from now on the write does not end with its caller
+        self._later(self._begin(writer, call, (key, payload), go), f"write {call.id}")
+
+    async def _begin(self, writer: Writer, call: Call, named: tuple[str, str], go: Callable[[Call], None]) -> None:
+        key, payload = named
+        try:
+            told = await self._ask("write_begin", key=key, payload=payload, call=call.id, run=self._run)
+        except (ConnectionError, BadInput):
+            writer.reply(refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape))
+            return
+        if told["ruling"] == Ruling.PROCEED:
+            writer.end = kept = Kept(writer.end)
+            self.open[call] = (key, kept)
+            go(call)
+        else:
+            writer.reply(_told(told, writer.shape))
+
+    def ended(self, call: Call, answer: Answer, *, is_theirs: bool) -> None:
+        """The call is over: put on file what its write came to; `is_theirs` = what was answered is the target's own."""
+        key, kept = self.open.pop(call)
+        lost = call.answer_lost or kept.is_cut
+        status = kept.status if is_theirs else 0
+        standing = standing_after(answer.end, answer.reason, status, left=call.attempt > 0, lost=lost)
+        said: dict[str, Any] = {"key": key, "call": call.id, "standing": standing.value}
+        if standing is Standing.DONE:
+            body = kept.body()
+            said |= {"status": kept.status, "content_type": kept.content_type}
+            said["body"] = None if body is None else b64encode(body).decode()
+        self._later(self._end(said), f"end of write {call.id}")
+
+    async def _end(self, said: dict[str, Any]) -> None:
+        try:
+            await self._ask("write_end", **said)
+        except (ConnectionError, BadInput):
+            self.untold += 1  # it stays in flight on file: repeats are told so, and the next run calls it unknown
+
+    def _later(self, work: Any, name: str) -> None:
+        task = self._loop.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _told(told: Mapping[str, Any], shape: Shape) -> Reply:
+    """The answer to a write that does not go."""
+    match Ruling(told["ruling"]):
+        case Ruling.CONFLICT:
+            reply = refusal(Reason.CALLER_WRITE_IN_FLIGHT, f"Its call is {told['call']}.", shape=shape)
+            reply.headers.append((b"retry-after", _CONFLICT_S))
+            return reply
+        case Ruling.MISMATCH:
+            return refusal(Reason.CALLER_WRITE_MISMATCH, f"The first call is {told['call']}.", HEADER, shape)
+        case Ruling.REPLAY if told["body"] is not None:
+            headers = [(b"content-type", told["content_type"].encode())] if told["content_type"] else []
+            headers += [(b"x-request-id", told["call"].encode()), (b"x-swarmgate-replayed", b"true")]
+            return Reply(told["status"], headers, b64decode(told["body"]))
+        case Ruling.REPLAY:
+            detail = f"It was done by {told['call']} with status {told['status']}; its answer was too long to keep."
+            return refusal(Reason.CALLER_WRITE_DONE, detail, shape=shape)
+    return refusal(Reason.TARGET_UNKNOWN_EFFECT, f"The write is {told['call']}.", shape=shape)
+
+
+class Guard:
+    """Stands before a keyed write's listener: its caller may leave, and it goes on."""
+
+    def __init__(self, listener: Any) -> None:
+        self._listener = listener
+
+    def on_gone(self) -> None:
+        """The answer is kept for when it asks again."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listener, name)
+
+
+class Kept:
+    """The client's end of a keyed write: what is answered goes out, and its beginning is kept."""
+
+    def __init__(self, end: ClientEnd) -> None:
+        self._end = end
+        self.status = 0
+        self.content_type = ""
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._end, name)
+
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+        """The whole answer."""
+        self._note(status, headers)
+        self._keep(body)
+        self._end.respond(status, headers, body)
+
+    def start_stream(self, status: int, headers: Sequence[Header], length: int | None = None) -> None:
+        """The head of an answer."""
+        self._note(status, headers)
+        self._end.start_stream(status, headers, length)
+
+    def write_chunk(self, payload: bytes) -> None:
+        """A part of it."""
+        self._keep(payload)
+        self._end.write_chunk(payload)
+
+    def cut(self) -> None:
+        """It cannot be completed."""
+        self.is_cut = True
+        self._end.cut()
+
+    def body(self) -> bytes | None:
+        """What was answered; None if it is too long to be kept."""
+        return b"".join(self._parts) if self._size <= MOST_ANSWER_BYTES else None
+
+    def _note(self, status: int, headers: Sequence[Header]) -> None:
+        self.status = status
+        self.content_type = next((value.decode("latin-1") for name, value in headers if name == b"content-type"), "")
+
+    def _keep(self, payload: bytes) -> None:
+        self._size += len(payload)
+        if self._size <= MOST_ANSWER_BYTES:
+            self._parts.append(payload)
+        else:
+            self._parts.clear()
