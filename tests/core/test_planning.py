@@ -183,3 +183,15 @@ def test_a_plan_that_costs_too_much_ends_without_the_rest():
     assert not planning.advance(10)
     assert len(planning.planned) == 100
     assert 0 < sum(one.start_ms is not None for one in planning.planned) < 100
+
+
+def test_a_budget_that_nobody_has_used_begins_as_the_kernel_lets_it():
+    made = book()
+    slow = Limits(LEVEL.kind, burst=1, quota=1, window_ms=1_000)
+    planning = Planning(made, [Step(str(number), 1, (way("new"),)) for number in range(3)], NOW, {"new": slow})
+    while not planning.advance(64):
+        pass
+    kernel.define(made, "new", slow)
+    first = kernel.take(made, Take("t", "t", 1, first_score(1), (way("new").demands,), 1_000), NOW)
+    assert isinstance(first, Granted)
+    assert [one.start_ms for one in planning.planned] == [NOW, NOW + 1_000, NOW + 2_000]

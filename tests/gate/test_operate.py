@@ -143,7 +143,7 @@ def test_alike_limits_of_a_target_change_together_and_others_are_asked_for():
 def test_a_shorter_window_makes_tokens_old_sooner():
     async def scene(gate, operator, _):
         operator.limit(KEYED[0], 100, 1_000)
-        rungs = {rung.target: rung for rung in gate.window.directory._rungs()}
+        rungs = {rung.target: rung for rung in gate.window.directory.rungs()}
         return {key: route.fresh_ms for key, route in rungs["up"].routes.items()}
 
     assert run(scene) == {"first": 25, "second": 25}

@@ -8,20 +8,22 @@ work is cut into turns (`advance`), since whoever plans has a loop to serve.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import NamedTuple
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Book, Demand, Take, Usage
-from swarmgate.core.limits import EXACT
+from swarmgate.core.limits import EXACT, Limits
 from swarmgate.core.line import CLASS_STEP
 from swarmgate.core.view import copied
 
 DELIVERED_MS = 20  # until a request is no longer on its way
 LEASE_MS = 60_000  # beyond what a step lasts: its reservations end by word, as those of a call do
 USUAL_MS = 1_000  # how long somebody who waits already will take
+NOTHING_FRESH: Mapping[str, Limits] = MappingProxyType({})
 MOST_BACKLOG = 1_000
 MOST_HOPELESS = 20  # more leases than one step ends take some, too
 MOST_LOOKS = 200_000  # budgets examined by one plan
@@ -114,19 +116,25 @@ class _Queue:
 
 
 class Planning:
-    """A plan in the making: `advance` until it is done, then `planned` has every step in order of its start."""
+    """
+    A plan in the making: `advance` until it is done, then `planned` has every step in order of its start.
 
-    def __init__(self, book: Book, steps: Sequence[Step], now_ms: int) -> None:
+    `fresh` are budgets that are defined only when they are first used: they begin as the kernel lets them.
+    """
+
+    def __init__(
+        self, book: Book, steps: Sequence[Step], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH
+    ) -> None:
         names = {demand[0] for step in steps for way in step.ways for demand in way.demands}
         self.now_ms = max(now_ms, book.now_ms)
-        self._world = _ahead(book, names, self.now_ms)
+        self._world = _ahead(book, names, self.now_ms, fresh)
         self._own = {step.id for step in steps}
         self._looks = 0
         self._number = 0
         self._agenda: list[tuple[int, int, int, int, _Queue | _Ending]] = []
         self._done: list[Planned] = []
         self._heads: dict[str, _Queue] = {}  # by the ticket that asks for its queue
-        waiting = _waiting(book, names, self.now_ms)
+        waiting = _waiting(book, names & book.cells.keys(), self.now_ms)
         self._queues = _queues([*waiting, *_coming(steps, self._world)])
         for queue in self._queues:
             if queue.from_ms >= EXACT:  # nobody knows when it may begin
@@ -212,11 +220,13 @@ class Planning:
         return self._number
 
 
-def _ahead(book: Book, names: Iterable[str], now_ms: int) -> Book:
+def _ahead(book: Book, names: set[str], now_ms: int, fresh: Mapping[str, Limits]) -> Book:
     """The budgets that the steps touch, in a book of their own in which nobody waits. Errors: KeyError."""
     world = Book(book.birth_ms)
     world.now_ms, world.sequence = now_ms, book.sequence
-    for name in names:
+    for name in sorted(names - book.cells.keys()):
+        kernel.define(world, name, fresh[name])
+    for name in names & book.cells.keys():
         cell = world.cells[name] = copied(book.cells[name], now_ms)
         cell.line = world.line(cell.line.name)
         cell.order = cell.line.order

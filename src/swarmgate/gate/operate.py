@@ -115,7 +115,7 @@ class Operator:
         return self._limits(name)
 
     def _change(self, name: str, limits: Limits) -> Change:
-        return Change(name, self._directory.owners[name].target, limits, self._directory.published[name])
+        return Change(name, self._directory.owner(name).target, limits, self._directory.published[name])
 
     def _wake(self, names: Iterable[str]) -> None:
         """The first of each line asks again; whoever it lets pass is woken as ever."""

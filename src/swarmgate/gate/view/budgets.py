@@ -5,6 +5,7 @@ Places on the way (core/compiler.py) have no published limit and are not told: t
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
@@ -30,38 +31,36 @@ class Budgets:
         """Everything, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
         target, asked = words(query, "target", "units")
         units = number("units", asked, 1, MOST_UNITS, 1)
-        if target and not self.directory.of_target(target):
-            raise BadInput("target", f"{target[:80]!r} has no budget here")
         names = self.directory.of_target(target) if target else self.directory.names
+        if target and not names:
+            raise BadInput("target", f"{target[:80]!r} has no budget here")
         now_ms = self.now_ms()
-        seen = [view(self.book, name, now_ms, units) for name in names[:MOST_ROWS]]
-        return {
-            "budgets": [self.row(one) for one in seen],
-            "targets": [one for one in self.targets(seen) if target in {"", one["target"]}],
-            "left_off": max(0, len(names) - MOST_ROWS),
-        }
+        seen = {name: view(self.book, name, now_ms, units) for name in names[:MOST_ROWS] if name in self.book.cells}
+        return {**self.rows(seen), "left_off": max(0, len(names) - MOST_ROWS)}
 
     def now_ms(self) -> int:
         """Now, on the clock of the book."""
         return self._now_ms() + self.book.offset_ms
 
-    def again(self, seen: Mapping[str, BudgetView]) -> dict[str, BudgetView]:
-        """Every budget by name; those that rest since they were `seen` are not looked at."""
+    def again(self, names: Iterable[str], seen: Mapping[str, BudgetView]) -> dict[str, BudgetView]:
+        """These budgets; those that rest since they were `seen` are not looked at."""
         now_ms, found = self.now_ms(), {}
-        for name in self.directory.names:
+        for name in names:
             old = seen.get(name)
-            found[name] = old if old is not None and at_rest(self.book, old) else view(self.book, name, now_ms)
+            if name in self.book.cells:
+                found[name] = old if old is not None and at_rest(self.book, old) else view(self.book, name, now_ms)
         return found
 
-    def row(self, one: BudgetView) -> dict[str, object]:
-        """One budget as a client reads it; instants are ms from now, null where nobody knows or an event decides."""
-        return _row(one, self.directory.owners[one.budget], self.directory.published[one.budget])
-
-    def targets(self, seen: Iterable[BudgetView]) -> list[dict[str, object]]:
-        """Every target as a client reads it."""
+    def rows(self, seen: Mapping[str, BudgetView]) -> dict[str, object]:
+        """Budgets and their targets as a client reads them; instants are ms from now, null = an event, or nobody knows."""
+        published, owner = self.directory.published, self.directory.owner
+        states = {name: one.state for name, one in seen.items()}
         now_ms = self._now_ms()  # keys are on the gate's clock
-        states = {one.budget: one.state for one in seen}
-        return [_target_row(one, now_ms) for one in self.directory.targets(states, now_ms)]
+        targets = islice(self.directory.targets(states, now_ms), MOST_ROWS)
+        return {
+            "budgets": [_row(one, owner(name), published[name]) for name, one in seen.items() if name in published],
+            "targets": [_target_row(one, now_ms) for one in targets],
+        }
 
 
 def _row(one: BudgetView, owner: Owner, published: Published) -> dict[str, object]:

@@ -4,7 +4,8 @@ Whose budgets they are, which of them stand between a call and its target, and h
 A target can be called as well as the best of its keys can; a key as well as the worst of its budgets.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from swarmgate.core.compiler import Published
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.view import BudgetState, KeyView
 
+_OWN = re.compile(r"#|: |:learned:")  # what follows the name of whose budget it is
 _WORSE = {BudgetState.READY: 0, BudgetState.BACKOFF: 1, BudgetState.STALLED: 2, BudgetState.PAUSED: 3}
 
 
@@ -34,44 +36,52 @@ class TargetView(NamedTuple):
 
 class Directory:
     """
-    Budgets by name with their owner and their published limit; `published` may grow while the gate runs.
+    Budgets by name with their owner and their published limit; `published` grows and shrinks while the gate runs.
 
-    `rungs` lists everything that can be called now.
+    `rungs` are those of the models; `also` adds what is met on the way.
     """
 
-    def __init__(self, rungs: Callable[[], Iterable[Rung]], published: dict[str, Published]) -> None:
-        self._rungs = rungs
+    def __init__(self, rungs: Iterable[Rung], published: dict[str, Published]) -> None:
+        models = list(rungs)
+        self._sources: list[Callable[[], Iterable[Rung]]] = [lambda: models]
+        self._owners = _owners(models)
         self.published = published
-        self._owners: dict[str, Owner] = {}
-        self._known = -1
 
-    @property
-    def owners(self) -> Mapping[str, Owner]:
-        """Every budget that something takes from."""
-        if self._known != len(self.published):
-            self._known = len(self.published)
-            self._owners = _owners(self._rungs())
-        return self._owners
+    def also(self, rungs: Callable[[], Iterable[Rung]]) -> None:
+        """What else can be called now."""
+        self._sources.append(rungs)
 
     @property
     def names(self) -> list[str]:
-        """Every budget that keeps a published limit and that something takes from."""
-        return [name for name in self.published if name in self.owners]
+        """Every budget that keeps a published limit."""
+        return list(self.published)
+
+    def owner(self, budget: str) -> Owner:
+        """Whose it is; the budgets of hosts and of policies begin with the name of theirs."""
+        return self._owners.get(budget) or Owner(_OWN.split(budget, 1)[0], "")
 
     def of_target(self, target: str) -> list[str]:
-        """Those of one target and of its keys; empty = no such target."""
-        return [name for name in self.names if self.owners[name].target == target]
+        """Those of one target and of its keys, of one policy or one host; empty = no such name."""
+        return [name for name in self.published if self.owner(name).target == target]
 
     def freshen(self, budget: str, fresh_ms: int) -> None:
         """A budget's tokens get old sooner from now on (core/compiler.py: X): in every route that takes from it."""
-        for rung in self._rungs():
+        for rung in self.rungs():
             for key, route in rung.routes.items():
                 if budget in taken(route) and fresh_ms < route.fresh_ms:
                     rung.routes[key] = route._replace(fresh_ms=fresh_ms)
 
-    def targets(self, states: Mapping[str, BudgetState], now_ms: int) -> list[TargetView]:
-        """Every target and model, by the states of their budgets."""
-        return [_target(rung, states, now_ms) for rung in self._rungs()]
+    def rungs(self) -> Iterator[Rung]:
+        """Everything that can be called now."""
+        for source in self._sources:
+            yield from source()
+
+    def targets(self, states: Mapping[str, BudgetState], now_ms: int) -> Iterator[TargetView]:
+        """Every target and model that takes from one of these budgets, or from none at all."""
+        for rung in self.rungs():
+            budgets = [name for route in rung.routes.values() for name in taken(route) if name in self.published]
+            if not budgets or any(name in states for name in budgets):
+                yield _target(rung, states, now_ms)
 
 
 def taken(route: Route) -> dict[str, None]:

@@ -1,8 +1,9 @@
 """
 `/budgets/events`: the same rows as they change, as server-sent events.
 
-The first event has everything, each later one what changed since; at most four a second, however much happens. Who
-reads slowly misses what came between and gets everything again. While nobody listens nothing is looked at.
+The first event has everything (where budgets are many, what was looked at by then; the rest follows), each later one what
+changed since; at most four a second, however much happens. Who reads slowly misses what came between and gets everything
+again. While nobody listens nothing is looked at.
 """
 
 import msgspec
@@ -16,6 +17,7 @@ from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
 MOST_LISTENERS = 64
+LOOK_AT_MOST = 500  # budgets; some 20 ms of the loop
 QUIET_LOOKS = 40  # looks without news until a comment says that the connection lives: 10 s
 HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 ALIVE = b": alive\n\n"
@@ -58,6 +60,7 @@ class Events:
         self._budgets = budgets
         self._listening: dict[Listening, None] = {}
         self._seen: dict[str, BudgetView] = {}
+        self._names: list[str] = []  # still to be looked at, the next one last
         self._quiet = 0
 
     def __len__(self) -> int:
@@ -75,12 +78,12 @@ class Events:
         return listening
 
     def look(self) -> None:
-        """Tell everybody what changed since the last look."""
+        """Tell everybody what changed since the last look; of many budgets, so many at a time."""
         if not self._listening:
-            self._seen = {}
+            self._seen.clear()
+            self._names.clear()
             return
-        now = self._budgets.again(self._seen)
-        news, self._seen = changed(self._seen, now), now
+        news = self._news()
         self._quiet = 0 if news else self._quiet + 1
         update = self._event("changed", news) if news else b""
         if self._quiet >= QUIET_LOOKS:
@@ -88,11 +91,21 @@ class Events:
         whole = b""
         for one in [one for one in self._listening if not one.is_paused]:
             if one.is_behind:
-                whole = whole or self._event("budgets", list(now.values()))
+                whole = whole or self._event("budgets", self._seen)
                 one.is_behind = False
                 one.end.write_chunk(whole)
             else:
                 one.end.write_chunk(update)
+
+    def _news(self) -> dict[str, BudgetView]:
+        if not self._names:
+            self._names = self._budgets.directory.names[::-1]
+            self._seen = {name: one for name, one in self._seen.items() if name in self._budgets.directory.published}
+        names = [self._names.pop() for _ in range(min(LOOK_AT_MOST, len(self._names)))]
+        now = self._budgets.again(names, self._seen)
+        news = changed(self._seen, now)
+        self._seen |= now
+        return {one.budget: one for one in news}
 
     def close(self) -> None:
         """The gate stops: every stream ends whole."""
@@ -100,9 +113,5 @@ class Events:
             one.end.finish()
         self._listening.clear()
 
-    def _event(self, name: str, rows: list[BudgetView]) -> bytes:
-        said = {
-            "budgets": [self._budgets.row(one) for one in rows],
-            "targets": self._budgets.targets(self._seen.values()),
-        }
-        return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(said))
+    def _event(self, name: str, seen: dict[str, BudgetView]) -> bytes:
+        return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(self._budgets.rows(seen)))

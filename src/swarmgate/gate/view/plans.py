@@ -6,7 +6,7 @@ One plan is made at a time, in turns of about a millisecond, so that nobody's ca
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Protocol
 
 import msgspec
@@ -17,7 +17,8 @@ from swarmgate.core.book import Book
 from swarmgate.core.compiler import WAY
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
-from swarmgate.core.planning import USUAL_MS, Planned, Planning, Step, Way
+from swarmgate.core.limits import Limits
+from swarmgate.core.planning import NOTHING_FRESH, USUAL_MS, Planned, Planning, Step, Way
 from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
 from swarmgate.gate.identity import RANKS
@@ -54,12 +55,17 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What would serve a step: its target, its ways with the key of each, and from when one of them may be taken."""
+    """
+    What would serve a step: its target, its ways with the key of each, and from when one of them may be taken.
+
+    `fresh` are budgets among them that nobody has used yet.
+    """
 
     target: str
     ways: tuple[Way, ...]
     keys: tuple[str, ...]
     not_before_ms: int = 0
+    fresh: Mapping[str, Limits] = NOTHING_FRESH
 
 
 class Finder(Protocol):
@@ -96,7 +102,8 @@ class Plans:
         if len(self._waiting) >= MOST_WAITING:
             request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
             return
-        request.planning = Planning(self._book, steps, self._now_ms() + self._book.offset_ms)
+        fresh = {name: limits for one in found.values() for name, limits in one.fresh.items()}
+        request.planning = Planning(self._book, steps, self._now_ms() + self._book.offset_ms, fresh)
         request.found = found
         self._waiting.append(request)
         if len(self._waiting) == 1:

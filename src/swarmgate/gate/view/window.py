@@ -1,7 +1,7 @@
 """
 The views of one gate, put together: what looks at its budgets, its calls and its agents.
 
-Doors that serve more than models add what they can call: `rungs` and `by_url`.
+Doors that serve more than models add what they can call: `directory.also` and `finder.by_url`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Window:
         now_ms = clock.now_ms
         self._book = book
         self._now_ms = now_ms
-        self.directory = Directory(lambda: ladders.rungs, published)
+        self.directory = Directory(ladders.rungs, published)
         self.budgets = Budgets(book, now_ms, self.directory)
         self.events = Events(self.budgets)
         self.finder = ModelFinder(ladders, now_ms)
