@@ -7,15 +7,13 @@ Names that people say are values of a statement, never part of its text (reliabi
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
 
 from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage
 
 LIMIT_KINDS: Final = ("rate", "daily", "concurrency")  # of core/outcome.py: the target says that it is too much
 GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
 _PIECE: Final = 2_000
-
-Found = Sequence[RowMapping]
 
 
 class Span(NamedTuple):
@@ -81,7 +79,7 @@ def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str,
     return _all(link, told.order_by(revisions.c.budget, revisions.c.revision))
 
 
-def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[RowMapping]:
+def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[str, Any]]:
     """What left for these targets, in order of its leaving, a piece at a time."""
     statement = (
         select(
@@ -102,7 +100,8 @@ def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[RowMap
         .where(_left_for(named, span))
         .order_by(attempts.c.sent_ms, attempts.c.seq)
     )
-    yield from link.execution_options(yield_per=_PIECE).execute(statement).mappings()
+    for row in link.execution_options(yield_per=_PIECE).execute(statement).mappings():
+        yield dict(row)
 
 
 def causes(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:

@@ -1,0 +1,178 @@
+"""
+A post-mortem as one page: tables always, drawings where matplotlib is installed (extra `plots`).
+
+The page has no script and loads nothing. Whatever agents and targets wrote is escaped (reliability AZ-06).
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Final
+
+from swarmgate.control.post_mortem import PostMortem
+from swarmgate.control.tally import Ruling
+
+_STYLE: Final = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:.6em 0 1.6em}td,th{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child,th:first-child{text-align:left}.verdict{font-size:1.3em;padding:.5em .8em;border-left:6px solid #888}"
+    ".broke{border-color:#b00020}.wrong{border-color:#c77700}.right{border-color:#1b7f3b}svg{max-width:100%;height:auto}"
+)
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_MS: Final = 1_000
+
+
+def shown_instant(at_ms: int) -> str:
+    """An instant as people read it, in UTC."""
+    return datetime.fromtimestamp(at_ms / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def shown_money(micro: int | None) -> str:
+    """Millionths as money; a price that nobody knows is said to be unknown."""
+    return "unknown" if micro is None else f"{micro / 1_000_000:,.4f}"
+
+
+Table = tuple[Sequence[str], list[Sequence[object]]]
+
+
+def tables(story: PostMortem) -> dict[str, Table]:
+    """Every table of a post-mortem by its title: what the page and the terminal show."""
+    return {
+        "Limits in force, and what was sent under each": (
+            ("limit", "revision", "from", "most in a window", "sent", "429s", "verdict", "by", "because"),
+            [_ruling(one) for one in story.rulings],
+        ),
+        "Sent per window": (
+            ("from", "sent", "429s", "put off", *(one.limit for one in story.rulings if _is_first(one, story.rulings))),
+            list(_windows(story)),
+        ),
+        "Who caused it": (
+            ("agent", "goal", "step", "task type", "sent", "429s", "cost"),
+            [
+                (
+                    row["agent"] or "unattributed",
+                    row["goal"],
+                    row["step"],
+                    row["task_type"],
+                    row["sent"],
+                    row["refused"],
+                    shown_money(row["cost_micro"]),
+                )
+                for row in story.causes
+            ],
+        ),
+        "Put off": (
+            ("reason", "blocked by", "times", "waited before, h", "told to wait, h"),
+            [
+                (row["reason"], row["budget"], row["deferrals"], _hours(row["waited_ms"]), _hours(row["asked_ms"]))
+                for row in story.deferrals
+            ],
+        ),
+        "Latency and cost by context": (
+            ("task type", "prompt", "calls", "mean ms", "P50 ms", "P99 ms", "output tokens", "cost per call"),
+            [(one.task_type or "none", *one[1:7], shown_money(one.cost_micro)) for one in story.bands],
+        ),
+        "What else happened": (
+            ("at", "what", "why", "detail"),
+            [(shown_instant(row["at_ms"]), row["kind"], row["reason"], row["detail"]) for row in story.incidents],
+        ),
+    }
+
+
+def summary(story: PostMortem) -> list[tuple[str, str]]:
+    """The story in a few figures."""
+    return [
+        ("sent", f"{story.sent:,}"),
+        ("429s and the like from the target", f"{story.refused:,}"),
+        ("put off by the gate", f"{story.put_off:,} ({story.put_off_percent:.1f} % of what wanted to leave)"),
+        ("price of politeness", f"{story.waited_hours:.2f} h waited, {story.asked_hours:.2f} h told to wait"),
+        (
+            "cost",
+            shown_money(story.cost_micro) + (f", and {story.unpriced:,} without a price" if story.unpriced else ""),
+        ),
+        ("cut off by a crash of the gate", f"{story.crashed:,}"),
+    ]
+
+
+def page(story: PostMortem) -> str:
+    """The whole document."""
+    title = f"{story.target}, {shown_instant(story.span.from_ms)} to {shown_instant(story.span.to_ms)} UTC"
+    parts = [
+        f'<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=Content-Security-Policy content="{_POLICY}">',
+        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>",
+        f"<p class='verdict {story.verdict.name.lower()}'>{escape(story.verdict.value)}</p>",
+        _table(("", ""), summary(story)),
+        drawing(story) or "<p>Drawings need matplotlib: <code>pip install 'swarmgate[plots]'</code>.</p>",
+    ]
+    for name, (head, rows) in tables(story).items():
+        parts.append(f"<h2>{escape(name)}</h2>")
+        parts.append(_table(head, rows) if rows else "<p>None.</p>")
+    return "\n".join(parts)
+
+
+def drawing(story: PostMortem) -> str | None:
+    """Sent per window beside the limit in force, as SVG; None without matplotlib."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  an extra; without it the tables remain
+    except ImportError:
+        return None
+    windows = story.windows
+    minutes = [index * windows.window_ms / 60_000 for index in range(len(windows.rows))]
+    width = windows.window_ms / 60_000
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots()
+    sent, refused, put_off = ([row[column] / windows.each for row in windows.rows] for column in range(3))
+    axes.bar(minutes, sent, width, align="edge", color="#7aa6d8", label="sent")
+    axes.bar(minutes, refused, width, align="edge", color="#b00020", label="429s")
+    axes.plot([at + width / 2 for at in minutes], put_off, color="#c77700", linewidth=1, label="put off")
+    for one in story.rulings:
+        if one.unit == "requests":
+            start, end = ((edge - story.span.from_ms) / 60_000 for edge in one.span)
+            axes.hlines(one.amount * (windows.window_ms / windows.each) / one.window_ms, start, end, color="#1b7f3b")
+    axes.set_xlabel("minutes")
+    axes.set_ylabel(f"per {windows.window_ms / windows.each / _MS:g} s (green: the limit in force)")
+    axes.legend(loc="upper right", frameon=False)
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    cells = "".join(f"<th>{escape(name)}" for name in head)
+    body = "\n".join("<tr>" + "".join(f"<td>{escape(str(cell))}" for cell in row) for row in rows)
+    return f"<table><tr>{cells}\n{body}</table>" if any(head) else f"<table>{body}</table>"
+
+
+def _ruling(one: Ruling) -> Sequence[object]:
+    most = f"{one.most:,} at {shown_instant(one.most_at_ms)[11:]}" if one.most else "0"
+    limit = f"{one.budget} (paused)" if one.paused else one.budget
+    return (
+        f"{limit}: {one.limit}",
+        one.revision,
+        shown_instant(one.span.from_ms),
+        most,
+        f"{one.sent:,}",
+        one.refused,
+        one.verdict.value,
+        one.author,
+        one.reason,
+    )
+
+
+def _is_first(one: Ruling, all_of_them: list[Ruling]) -> bool:
+    return next(other for other in all_of_them if other.budget == one.budget) is one
+
+
+def _windows(story: PostMortem) -> Iterable[Sequence[object]]:
+    """A row per window, with the limit that was in force at its beginning."""
+    budgets = list(dict.fromkeys(one.budget for one in story.rulings))
+    for index, counts in enumerate(story.windows.rows):
+        at_ms = story.windows.from_ms + index * story.windows.window_ms
+        held = {one.budget: one.amount for one in story.rulings if one.span.from_ms <= at_ms < one.span.to_ms}
+        if any(counts):
+            yield (shown_instant(at_ms), *counts, *(held.get(name, "none yet") for name in budgets))
+
+
+def _hours(ms: int) -> str:
+    return f"{ms / 3_600_000:.2f}"

@@ -1,0 +1,131 @@
+"""
+What happened at one target between two instants: the budget in force beside the traffic, and who caused it.
+
+It tells a swarm that kept its budget from one whose budget was wrong (essay B), and what politeness cost: the hours that work
+waited for this target. Everything is read from the ledger; nothing is asked of a running gate.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from swarmgate.control.bands import Band, Bands
+from swarmgate.control.tally import Ruling, Sent, Verdict, Windows, read_send, rulings, worst
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql import reading
+from swarmgate.stores.sql.ledger import Ledger
+from swarmgate.stores.sql.reading import Span
+
+MOST_CAUSES: Final = 20
+MOST_INCIDENTS: Final = 200
+USUAL_WINDOW_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class PostMortem:
+    """
+    One target's story; `windows` are rows of sent, refused by the target, put off by us.
+
+    Waited hours: in line before a send, before being put off, and as told when put off.
+    """
+
+    target: str
+    span: Span
+    verdict: Verdict
+    sent: int
+    refused: int
+    put_off: int
+    waited_hours: float
+    asked_hours: float
+    cost_micro: int
+    unpriced: int
+    crashed: int
+    rulings: list[Ruling]
+    windows: Windows
+    causes: list[dict[str, Any]]
+    deferrals: list[dict[str, Any]]
+    incidents: list[dict[str, Any]]
+    bands: list[Band]
+
+    @property
+    def put_off_percent(self) -> float:
+        """Of all that wanted to leave: the share that was told to come back later."""
+        wanted = self.sent + self.put_off
+        return 100 * self.put_off / wanted if wanted else 0.0
+
+
+class _Sums:
+    """What is added up while sends pass."""
+
+    def __init__(self) -> None:
+        self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
+        self.bands = Bands()
+
+    def pass_on(self, found: Iterator[Mapping[str, Any]]) -> Iterator[Sent]:
+        """Each send, counted."""
+        for row in found:
+            send = read_send(row)
+            self.sent += 1
+            self.refused += send.refused
+            self.crashed += row["fate"] == "crash"
+            if row["attempt"] == 1:
+                self.waited_ms += row["queue_ms"]
+            if row["cost_micro"] is None:
+                self.unpriced += 1
+            else:
+                self.cost_micro += row["cost_micro"]
+            self.bands.add(row)
+            yield send
+
+
+def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
+    """The story of a target, or of every target at a host. Errors: `BadInput` where nothing is known of it."""
+    with ledger.connection() as link:
+        named = _named(link, host)
+        limits = reading.limits(link, named, span)
+        window_ms = min((row["window_ms"] for row in limits if row["window_ms"]), default=USUAL_WINDOW_MS)
+        windows, sums = Windows(span, window_ms), _Sums()
+        found = rulings(limits, sums.pass_on(reading.sends(link, named, span)), span, windows)
+        for at_ms in reading.deferral_instants(link, named, span):
+            windows.add(at_ms, 2)
+        deferrals = reading.put_off(link, named, span)
+        return PostMortem(
+            host,
+            span,
+            worst(found),
+            sums.sent,
+            sums.refused,
+            sum(row["deferrals"] for row in deferrals),
+            (sums.waited_ms + sum(row["waited_ms"] for row in deferrals)) / HOUR_MS,
+            sum(row["asked_ms"] for row in deferrals) / HOUR_MS,
+            sums.cost_micro,
+            sums.unpriced,
+            sums.crashed,
+            found,
+            windows,
+            reading.causes(link, named, span, MOST_CAUSES),
+            deferrals,
+            reading.incidents(link, named, span, MOST_INCIDENTS),
+            sums.bands.found(),
+        )
+
+
+def _named(link: Connection, host: str) -> list[str]:
+    """The target of that name, or those whose host it is."""
+    known = reading.targets(link)
+    found = [name for name in known if name == host or host_of(name) == host]
+    if not found:
+        raise BadInput("--target", f"{host[:80]!r} is unknown here; known: {', '.join(known[:12]) or 'none yet'}")
+    return found
+
+
+def host_of(target: str) -> str:
+    """The host in a target's name: `https://api.x.org:8443/path` names `api.x.org`; a name without a scheme is its own."""
+    _, scheme, rest = target.partition("://")
+    authority = rest.partition("/")[0] if scheme else target
+    if authority.startswith("["):
+        return authority.partition("]")[0][1:]
+    return authority.partition(":")[0] if scheme else authority
