@@ -7,6 +7,7 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import budgets as budget_list
 from swarmgate.cli import check as checker
+from swarmgate.cli import costs as cost_table
 from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
@@ -14,7 +15,9 @@ from swarmgate.cli import lab, pause
 from swarmgate.cli import limit as limiter
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import prices as price_table
+from swarmgate.cli import report as post_mortem
 from swarmgate.cli import sim as simulator
+from swarmgate.cli import why as life
 from swarmgate.cli.up import EXAMPLE, up
 
 app = typer.Typer(
@@ -31,6 +34,9 @@ app.command(epilog=budget_list.EXAMPLE)(budget_list.budgets)
 app.command(epilog=pause.PAUSE_EXAMPLE)(pause.pause)
 app.command(epilog=pause.RESUME_EXAMPLE)(pause.resume)
 app.command(epilog=limiter.EXAMPLE)(limiter.limit)
+app.command(epilog=life.EXAMPLE)(life.why)
+app.command(epilog=cost_table.EXAMPLE)(cost_table.costs)
+app.command(epilog=post_mortem.EXAMPLE)(post_mortem.report)
 app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)

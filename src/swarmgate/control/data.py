@@ -17,9 +17,11 @@ from swarmgate.config import Config, Listen
 from swarmgate.control import link
 from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
+from swarmgate.control.pricing import keep
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
+from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
@@ -65,6 +67,7 @@ async def serve(config: Config, setting: Setting) -> int:
     with _limits_in_force(served, setting, clock.now_ms()) as (served, in_force, kept):
         setting.say(kept.sentence)
         try:
+            _keep_prices(config, setting.state)
             journal = FileJournal(loop, clock, unix_ms, setting.state / FOLDER, setting.say)
         except OSError as error:
             raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
@@ -84,6 +87,16 @@ async def serve(config: Config, setting: Setting) -> int:
             journal.close(left)
             await data.end()
         return left
+
+
+def _keep_prices(config: Config, state: Path) -> None:
+    """What the control process needs to price calls, without the secrets of the configuration."""
+    own = {name: table.price for name, table in config.prices.items()}
+    dialects = {
+        name: dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
+        for name, target in config.targets.items()
+    }
+    keep(state, own, {name: dialect.name for name, dialect in dialects.items()})
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from swarmgate.control.pricing import Pricer
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.changes import Changes, Values
 
@@ -20,9 +21,6 @@ ENDED: Final = "ended"
 CRASH: Final = "crash"
 UNRECORDED: Final = "unrecorded"
 ANSWERED: Final = "ok"
-
-# (target, model, prompt tokens, output tokens, cached tokens, instant): millionths; None where no price is known.
-Pricer = Callable[[str, str, int, int, int, int], int | None]
 
 
 class Open:

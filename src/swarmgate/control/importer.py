@@ -12,7 +12,8 @@ from typing import Any, Final, Self
 from sqlalchemy import select
 from sqlalchemy.exc import DatabaseError
 
-from swarmgate.control.gathering import OPEN, Gathering, Open, Pricer
+from swarmgate.control.gathering import OPEN, Gathering, Open
+from swarmgate.control.pricing import Pricer, pricer
 from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.reader import Position
 from swarmgate.stores.journal.segments import FOLDER
@@ -62,7 +63,7 @@ class Importer:
     @classmethod
     def opened(cls, folder: Path) -> Self:
         """The importer of a state folder. Errors: `BadInput` for a ledger that cannot be used; OSError."""
-        return cls(folder, Ledger.opened(folder))
+        return cls(folder, Ledger.opened(folder), pricer(folder))
 
     def step(self) -> bool:
         """

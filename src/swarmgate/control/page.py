@@ -43,7 +43,7 @@ def tables(story: PostMortem) -> dict[str, Table]:
             ("limit", "revision", "from", "most in a window", "sent", "429s", "verdict", "by", "because"),
             [_ruling(one) for one in story.rulings],
         ),
-        "Sent per window": (
+        f"Sent per {story.windows.window_ms / _MS:g} s": (
             ("from", "sent", "429s", "put off", *(one.limit for one in story.rulings if _is_first(one, story.rulings))),
             list(_windows(story)),
         ),

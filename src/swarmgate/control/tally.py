@@ -194,10 +194,10 @@ def read_send(row: Mapping[str, Any]) -> Sent:
 def _in_force(revisions: list[Mapping[str, Any]], span: Span) -> list[tuple[Mapping[str, Any], Span]]:
     """Each revision with the part of the span in which it held."""
     held = []
-    for row, following in zip(revisions, [*revisions[1:], None], strict=True):
-        is_last = following is None or following["budget"] != row["budget"]
-        to_ms = span.to_ms if is_last or following is None else min(span.to_ms, following["since_ms"])
-        from_ms = max(span.from_ms, row["since_ms"])
+    ends_ms: dict[str, int] = {}  # where the revision after the one at hand begins
+    for row in reversed(revisions):
+        from_ms, to_ms = max(span.from_ms, row["since_ms"]), ends_ms.get(row["budget"], span.to_ms)
+        ends_ms[row["budget"]] = from_ms
         if from_ms < to_ms:
             held.append((row, Span(from_ms, to_ms)))
-    return held
+    return held[::-1]

@@ -180,6 +180,7 @@ class Call:
         "id",
         "keyed",
         "lease",
+        "model",
         "offered",
         "old_tokens",
         "other_key_tried",
@@ -216,6 +217,7 @@ class Call:
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
         self.team = ""
+        self.model = ""  # as the caller named it, where its rung names none
         self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)
         self.trace = ""  # the trace id of its `traceparent`
         self.effect = Effect.READ

@@ -31,6 +31,7 @@ PATHS = {
     b"/v1/embeddings": "embeddings",
 }
 _ENCODING = b"content-encoding"
+MOST_MODEL = 128  # letters of a model's name that are kept of it
 MOST_BODY_BYTES = 32 * 1024 * 1024
 
 
@@ -103,6 +104,7 @@ class ModelRoutes:
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
         identity, now_ms = relay.identity, self.desk.exchanges.now_ms()
         call = self.desk.call(relay, rungs, identity, now_ms)
+        call.model = peeked.model[:MOST_MODEL]
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
         self._size(relay, call, peeked)

@@ -91,7 +91,8 @@ class FileJournal:
             self._release()
         route, rung, writer = call.route, call.rungs[call.rung], self.writer
         assert route is not None
-        self._left[call] = _Left(call.wire.facts, rung.target, rung.model, route.key, call.sent_ms)  # type: ignore[attr-defined]
+        model = rung.model or call.model
+        self._left[call] = _Left(call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
         operation = call.step.operation
         writer.append(
             to_line(
@@ -104,7 +105,7 @@ class FileJournal:
                     call.team,
                     call.rank,
                     rung.target,
-                    rung.model,
+                    model,
                     route.key,
                     call.rung,
                     self.policy,
@@ -232,7 +233,9 @@ class FileJournal:
     def _unconnected(self, call: Call, note: Note) -> None:
         rung = call.rungs[note.rung]
         kind = note.outcome.kind if note.outcome is not None else _GIVEN_UP
-        self.add(rows.Unconnected(*self.next(), call.id, rung.target, rung.model, kind, note.reason or ""))
+        self.add(
+            rows.Unconnected(*self.next(), call.id, rung.target, rung.model or call.model, kind, note.reason or "")
+        )
 
     def _every_second(self) -> None:
         self._tick = self._loop.call_later(TICK_S, self._every_second)
@@ -267,7 +270,7 @@ def _end(seq: int, now_ms: int, call: Call, answer: Answer) -> rows.End:
         call.team,
         call.rank,
         rung.target,
-        rung.model,
+        rung.model or call.model,
         call.arrived_ms,
         call.trace,
         *(() if denied is None else _deferral(denied, now_ms)),

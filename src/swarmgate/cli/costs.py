@@ -1,0 +1,86 @@
+"""`swarmgate costs`: tokens and money by team, agent, task, model; or what long contexts cost."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, plain, stop
+from swarmgate.cli.exits import Exit
+
+EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"
+CONTEXT = "context"
+GROUPS = ("team", "agent", "task", "task_type", "target", "model", "key", CONTEXT)
+_COLUMNS = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
+_BANDS = ("task_type", "band", "calls", "mean_ms", "p50_ms", "p99_ms", "output_tokens", "cost_micro")
+_MICRO = 1_000_000
+_HEADS = {
+    "attempts": "sent",
+    "prompt_tokens": "tokens in",
+    "output_tokens": "out",
+    "cached_tokens": "cached",
+    "cost_micro": "USD",
+    "unpriced": "no price",
+}
+
+
+def costs(  # noqa: PLR0913, PLR0917  a command's options
+    by: Annotated[str, typer.Option(help=f"One of {', '.join(GROUPS)}.")] = "team",
+    from_: Annotated[str, typer.Option("--from", help="2026-11-30T08:00 (UTC), or 2h for so long ago.")] = "24h",
+    to: Annotated[str, typer.Option(help="The same, or now.")] = "now",
+    state: State = None,
+    port: Port = USUAL_PORT,
+    csv: Annotated[bool, typer.Option("--csv", help="For spreadsheets.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """
+    Tell what was used and what it cost; hours that the time touches count whole.
+
+    A cost that nobody knows is told beside those that are known, and never counts as 0.
+    """
+    if by not in GROUPS:
+        raise stop(Exit.USAGE, f"--by {plain(by)[:40]}: is none of {', '.join(GROUPS)}")
+    span = (instant(from_, "--from"), instant(to, "--to"))
+    columns, rows = _bands(state, port, span) if by == CONTEXT else _sums(state, port, by, span)
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    elif csv:
+        print(as_csv(columns, [[row[name] for name in columns] for row in rows]), end="")
+    else:
+        Console().print(_table(columns, rows))
+
+
+def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Table:
+    table = Table(*(_HEADS.get(name, name.replace("_", " ")) for name in columns), expand=False)
+    for row in rows:
+        cells = [_cell(name, row[name]) for name in columns]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _cell(name: str, value: object) -> str:
+    if name == "cost_micro":
+        return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.4f}"
+    return f"{value:,}" if isinstance(value, int) else plain(value) or "none"
+
+
+def _sums(state: Any, port: int, by: str, span: tuple[int, int]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    from swarmgate.stores.sql import reading  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+
+    with ledger(state, port) as opened, opened.connection() as link:
+        rows = reading.costs(link, by, reading.Span(*span))
+    return (by, *_COLUMNS), [{by: row.pop("name"), **row} for row in rows]
+
+
+def _bands(state: Any, port: int, span: tuple[int, int]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    from swarmgate.control.bands import Bands  # noqa: PLC0415  as above
+    from swarmgate.stores.sql import reading  # noqa: PLC0415  as above
+
+    bands = Bands()
+    with ledger(state, port) as opened, opened.connection() as link:
+        for row in reading.sends(link, reading.targets(link), reading.Span(*span)):
+            bands.add(row)
+    return _BANDS, [band._asdict() for band in bands.found()]

@@ -1,0 +1,121 @@
+"""`swarmgate why`: one call's whole life on one screen."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, plain, stop
+from swarmgate.cli.exits import Exit
+from swarmgate.core.reasons import SENTENCES, Reason
+
+EXAMPLE = "Example: swarmgate why req-8f21c0a3b4-1f"
+_MICRO = 1_000_000
+
+
+def why(
+    request_id: Annotated[str, typer.Argument(help="As x-request-id told it.", metavar="REQUEST_ID")],
+    state: State = None,
+    port: Port = USUAL_PORT,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Tell one call's life: who asked, what it waited for, every attempt with its limits, and how it ended."""
+    from swarmgate.stores.sql import reading  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+
+    with ledger(state, port) as opened, opened.connection() as link:
+        found = reading.call(link, request_id)
+        if found is None:
+            raise stop(
+                Exit.FAILED,
+                f"no call {plain(request_id)[:80]} is in the ledger; one that runs comes with its first attempt",
+            )
+        for attempt in found["attempts"]:
+            attempt["limits"] = reading.limits_at(link, attempt["target"], attempt["key"], attempt["policy"])
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    console = Console()
+    console.print(_who(found["call"]))
+    table = Table("after ms", "what", "detail", expand=False)
+    for after_ms, what, detail in sorted(_life(found), key=lambda one: one[0]):
+        table.add_row(f"{after_ms:,}", Text(plain(what)), Text(plain(detail)))
+    console.print(table)
+
+
+def _who(call: dict[str, Any]) -> Table:
+    """Who asked, in one block."""
+    table = Table(show_header=False, box=None)
+    identity = [
+        (name, call[name]) for name in ("agent", "task", "goal", "step", "operation", "task_type", "team", "trace")
+    ]
+    rows = [
+        ("call", call["id"]),
+        ("asked by", ", ".join(f"{name} {value}" for name, value in identity if value) or "unattributed"),
+        ("priority", f"P{call['priority']}, {call['effect'] or 'read'}"),
+        ("target", f"{call['target']} {call['model']}".strip()),
+    ]
+    for name, value in rows:
+        table.add_row(Text(name, style="bold"), Text(plain(value)))
+    return table
+
+
+def _life(found: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """What happened, each with the ms since the call arrived."""
+    call = found["call"]
+    start_ms = call["arrived_ms"]
+    yield 0, "arrived", ""
+    for attempt in found["attempts"]:
+        yield from _attempt(attempt, start_ms)
+    for deferral in found["deferrals"]:
+        blocked = [
+            f"{name}: {left} of {limit} left (revision {revision}, {kind})"
+            for name, kind, revision, limit, _, left in json.loads(deferral["blocked"])
+        ]
+        wait_ms = deferral["not_before_ms"] - deferral["at_ms"]
+        yield (
+            deferral["at_ms"] - start_ms,
+            "deferred",
+            f"come back in {wait_ms:,} ms; blocked by {'; '.join(blocked) or 'nothing'}",
+        )
+    for event in found["events"]:
+        yield event["at_ms"] - start_ms, event["kind"], f"{event['target']} {event['reason']}"
+    if call["ended_ms"] is not None:
+        yield call["ended_ms"] - start_ms, f"ended: {call['end']}", _sentence(call["reason"])
+
+
+def _attempt(attempt: dict[str, Any], start_ms: int) -> Iterator[tuple[int, str, str]]:
+    name = f"attempt {attempt['attempt']}"
+    limits = [
+        f"{row['budget']} (revision {row['revision']}{', paused' if row['paused'] else ''}; {row['author']}: {row['reason']})"
+        for row in attempt["limits"]
+    ]
+    where = f"{attempt['target']} {attempt['model']} with key {attempt['key']}"
+    yield attempt["sent_ms"] - start_ms, f"{name} left", f"{where}; under {'; '.join(limits) or 'no limit'}"
+    if attempt["ended_ms"] is None:
+        return
+    if attempt["content_ms"] is not None and attempt["content_ms"] != attempt["took_ms"]:
+        yield attempt["sent_ms"] + attempt["content_ms"] - start_ms, f"{name}: first content", ""
+    yield attempt["ended_ms"] - start_ms, f"{name}: {attempt['kind'] or attempt['fate']}", _ended(attempt)
+
+
+def _ended(attempt: dict[str, Any]) -> str:
+    """Status, use and price of an attempt."""
+    told = [f"status {attempt['status']}" if attempt["status"] else "no answer"]
+    if attempt["prompt_tokens"] is not None:
+        told.append(f"{attempt['prompt_tokens']:,} tokens in, {attempt['output_tokens'] or 0:,} out")
+    money = attempt["cost_micro"]
+    told.append("cost unknown" if money is None else f"cost {money / _MICRO:,.6f} USD")
+    if not attempt["sent"]:
+        told.append("no byte of it had left")
+    if attempt["reason"]:
+        told.append(_sentence(attempt["reason"]))
+    return ", ".join(told)
+
+
+def _sentence(code: str) -> str:
+    """A reason's code with its sentence."""
+    return f"{code}: {SENTENCES[Reason(code)]}" if code in set(Reason) else code

@@ -1,0 +1,53 @@
+"""
+Which price an attempt has: told by the data process at its start, kept in the state folder, applied by the importer.
+
+The file has the operator's own prices and whose dialect each target speaks; it holds no secret. Without it the public list is
+asked by the model's name alone. A price that nobody knows stays unknown.
+The data process imports this module: nothing here may load SQLAlchemy.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.price import Price, Used
+from swarmgate.prices import PriceBook
+
+FILE: Final = "prices.json"
+
+# (target, model, prompt tokens, output tokens, cached tokens, instant): millionths; None where no price is known.
+Pricer = Callable[[str, str, int, int, int, int], int | None]
+
+
+class Tariff(msgspec.Struct, frozen=True):
+    """Own prices by `target/model` or `model`, and the provider of each target."""
+
+    own: dict[str, Price] = {}
+    providers: dict[str, str] = {}
+
+
+def keep(folder: Path, own: Mapping[str, Price], providers: Mapping[str, str]) -> None:
+    """Put it where the control process finds it. Errors: OSError."""
+    fresh = folder / f"{FILE}.new"
+    fresh.write_bytes(msgspec.json.encode(Tariff(dict(own), dict(providers))))
+    fresh.chmod(0o600)
+    fresh.replace(folder / FILE)
+
+
+def pricer(folder: Path) -> Pricer:
+    """The prices of a state folder. Errors: OSError, `BadInput` for a file that is not what was kept there."""
+    try:
+        tariff = msgspec.json.decode((folder / FILE).read_bytes(), type=Tariff)
+    except FileNotFoundError:
+        tariff = Tariff()
+    except msgspec.DecodeError as error:
+        raise BadInput(str(folder / FILE), f"cannot be read ({error}); the next start writes it anew") from None
+    book = PriceBook(tariff.own)
+
+    def price(target: str, model: str, prompt: int, output: int, cached: int, _at_ms: int) -> int | None:
+        return book.cost_micro(model, tariff.providers.get(target, ""), Used(prompt, output, cached), target)
+
+    return price

@@ -1,0 +1,125 @@
+"""The story of a target: whose budget was kept, whose was wrong, who caused it, and what waiting cost (OP-05)."""
+
+import pytest
+from story import START_MS, Story, import_all
+
+from swarmgate.control.page import drawing, page, summary, tables
+from swarmgate.control.post_mortem import host_of, post_mortem
+from swarmgate.control.tally import Verdict
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql.ledger import Ledger
+from swarmgate.stores.sql.reading import Span
+
+MINUTE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An hour at a host whose budget was ten times too high until somebody changed it."""
+    folder = tmp_path_factory.mktemp("story")
+    story = Story(folder)
+    story.boot()
+    named = {"target": "https://api.x.org", "model": ""}
+    budget = "api.x.org: 60 per 60s"
+    story.revision(budget, 60, target="https://api.x.org", policy=1)
+    for number in range(120):  # kept, but the target takes six a minute
+        refused = number % 10 > 5
+        note = {"kind": "rate", "status": 429, "reason": "target_rate"} if refused else {}
+        story.answered(f"a{number}", took_ms=900, note=note, agent="eager" if number % 3 else "<b>shy</b>", **named)
+        story.ms += 100
+    story.ms = START_MS + 30 * MINUTE_MS
+    story.revision(
+        budget, 6, revision=2, target="https://api.x.org", policy=2, author="ann", reason="they said 6 <script>"
+    )
+    for number in range(60):
+        story.answered(f"b{number}", took_ms=900, **named)
+        story.deferred(f"d{number}", budget=budget, wait_ms=36_000, **named)
+        story.ms += 10_100
+    story.answered("elsewhere", target="https://b.org")
+    story.write()
+    import_all(folder).close()
+    return folder
+
+
+def told(folder, host="api.x.org", span=Span(START_MS, START_MS + 60 * MINUTE_MS)):  # noqa: B008  frozen
+    ledger = Ledger.to_read(folder)
+    try:
+        return post_mortem(ledger, host, span)
+    finally:
+        ledger.close()
+
+
+def test_a_budget_that_was_wrong_and_one_that_was_right(folder):
+    story = told(folder)
+    first, second = story.rulings
+    assert (first.verdict, first.revision, first.amount) == (Verdict.WRONG, 1, 60)
+    assert (second.verdict, second.author, second.reason) == (Verdict.RIGHT, "ann", "they said 6 <script>")
+    assert story.verdict is Verdict.WRONG
+    assert (story.sent, story.refused, story.put_off) == (180, 48, 60)
+    assert first.refused == 48
+    assert first.most <= 60
+    assert second.most <= 6
+    after = told(folder, span=Span(START_MS + 30 * MINUTE_MS, START_MS + 60 * MINUTE_MS))
+    assert after.verdict is Verdict.RIGHT
+
+
+def test_who_caused_it_and_what_it_cost_to_wait(folder):
+    story = told(folder)
+    assert [(row["agent"], row["sent"]) for row in story.causes] == [("eager", 80), ("a1", 60), ("<b>shy</b>", 40)]
+    assert story.causes[0]["refused"] + story.causes[2]["refused"] == 48
+    (deferral,) = story.deferrals
+    assert (deferral["reason"], deferral["deferrals"]) == ("policy_rate", 60)
+    assert story.waited_hours == pytest.approx((180 * 50 + 60 * 20) / 3_600_000)
+    assert story.asked_hours == pytest.approx(60 * 36 / 3_600)
+    assert story.put_off_percent == 25.0
+    assert sum(row[0] for row in story.windows.rows) == 180
+    assert sum(row[1] for row in story.windows.rows) == 48
+    assert sum(row[2] for row in story.windows.rows) == 60
+
+
+def test_hosts_have_targets_and_the_unknown_are_told_so(folder):
+    assert told(folder, "b.org").verdict is Verdict.NONE
+    assert told(folder, "https://b.org").sent == 1
+    with pytest.raises(BadInput, match=r"https://api\.x\.org"):
+        told(folder, "c.org")
+    assert told(folder, span=Span(1, 2)).sent == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        ("https://api.x.org", "api.x.org"),
+        ("http://h:8080/path/class", "h"),
+        ("https://[2001:db8::1]:8443/", "2001:db8::1"),
+        ("openai", "openai"),
+    ],
+)
+def test_the_host_of_a_target(target, host):
+    assert host_of(target) == host
+
+
+def test_the_page_shows_everything_and_runs_nothing(folder):
+    story = told(folder)
+    text = page(story)
+    assert "kept a wrong budget" in text
+    assert "&lt;b&gt;shy&lt;/b&gt;" in text
+    assert "&lt;script&gt;" in text
+    assert "<script" not in text
+    assert "<b>shy" not in text
+    assert "http://" not in text.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+    for title in tables(story):
+        assert title in text
+    assert all(value in text for _, value in summary(story))
+
+
+def test_a_drawing_where_matplotlib_is_there_and_tables_where_not(folder, monkeypatch):
+    story = told(folder)
+    pytest.importorskip("matplotlib")
+    drawn = drawing(story)
+    assert drawn.startswith("<svg")
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    assert drawing(story) is None
+    assert "swarmgate[plots]" in page(story)
+    assert "Who caused it" in page(story)
