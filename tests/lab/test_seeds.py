@@ -15,6 +15,7 @@ CORPUS = json.loads((Path(__file__).parents[1] / "data/seeds.json").read_text())
 EVERY_RUN = 200 // len(shipped())  # of each scenario
 LONG_RUN = int(os.environ.get("SEEDS", "2000"))
 CHUNK = 50
+LIVELY = 0.95
 
 
 def judged(name, first, until):
@@ -40,6 +41,24 @@ def test_no_seed_breaks_a_promise(name):
 @pytest.mark.parametrize("first", range(EVERY_RUN, LONG_RUN, CHUNK))
 def test_no_seed_of_a_long_run_breaks_a_promise(name, first):
     assert judged(name, first, min(LONG_RUN, first + CHUNK)) == []
+
+
+@pytest.mark.parametrize("name", ["planner", "store-outage", "twenty-keys"])
+def test_when_faults_stop_the_goodput_comes_back(name):
+    assert seeds.recovered(seeds.lively(name, 1)) >= LIVELY
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("first", range(0, LONG_RUN // 10, 20))
+def test_whatever_stops_the_goodput_comes_back(name, first):
+    trials = [seeds.lively(name, seed) for seed in range(first, first + 20)]
+    assert [trial.as_json() for trial in trials if seeds.recovered(trial) < LIVELY] == []
+
+
+def test_a_target_that_stays_unwell_is_no_recovery():
+    unwell = Fault("brownout", 1_000, 160_000, "api", 1_000)
+    assert seeds.recovered(Trial("store-outage", 2, (unwell,))) < LIVELY
 
 
 @pytest.mark.parametrize("trial", CORPUS["trials"], ids=lambda one: f"{one['scenario']}-{one['seed']}")

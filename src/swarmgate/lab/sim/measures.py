@@ -235,6 +235,28 @@ def goodput(world: World) -> float:
     return units * 1_000 / (until_ms - from_ms)
 
 
+def goodput_ratio(world: World) -> float:
+    """What passed of what was possible: per target the smaller of demand and compiled rate, weighed by requests."""
+    from_ms, until_ms = measured(world)
+    passed = possible = 0.0
+    for target in world.scenario.targets:
+        wanted = [job for job in jobs(world) if job.wanted.target == target.name]
+        through = sum(one.passed(from_ms, until_ms) for one in world.targets[target.name].witnesses)
+        used = use(world, target) if world.policies[target.name].hidden else use_of_compiled(world, target)
+        most = min(len(wanted), through / used) if used > 0 else len(wanted)
+        passed += min(through, most) if most else 0
+        possible += most
+    return passed / possible if possible else 1.0
+
+
+def answered_share(world: World) -> float:
+    """Answered calls as a share of those that ended by the gate's word in the measured span; who gave up does not count."""
+    from_ms, until_ms = measured(world)
+    ends = Counter(job.end for job in world.swarm.jobs if from_ms <= job.ended_ms < until_ms)
+    told = ends.total() - ends["expired"] - ends["cancelled"]
+    return ends["answered"] / told if told else 1.0
+
+
 def speedup(world: World, twin: Twin) -> float:
     """Goodput against the same world with one key per target."""
     targets = tuple(one.model_copy(update={"keys": 1, "scopes": 1}) for one in world.scenario.targets)

@@ -38,7 +38,7 @@ class Result:
             "agents": world.scenario.agents,
             "virtual_s": world.scenario.duration_s,
             "wall_s": round(world.wall_s, 3),
-            "goodput_ratio": round(goodput_ratio(world), 4),
+            "goodput_ratio": round(measures.goodput_ratio(world), 4),
             "violations": self.broken,
             "trace_hash": world.time.trace_hash,
             "targets": {target.name: _target(world, target.name) for target in world.scenario.targets},
@@ -69,27 +69,11 @@ class Result:
         if failing:
             parts.append(Text(f"{failing} of {len(self.verdicts)} checks fail", style="bold red"))
         parts.append(
-            Text(f"{closing}; goodput {goodput_ratio(self.world):.1%} of what was possible; {_pace(self.world)}")
+            Text(
+                f"{closing}; goodput {measures.goodput_ratio(self.world):.1%} of what was possible; {_pace(self.world)}"
+            )
         )
         return Group(*parts)
-
-
-def goodput_ratio(world: World) -> float:
-    """What passed of what was possible: per target the smaller of demand and compiled rate, weighed by requests."""
-    from_ms, until_ms = measures.measured(world)
-    passed = possible = 0.0
-    for target in world.scenario.targets:
-        wanted = [job for job in measures.jobs(world) if job.wanted.target == target.name]
-        through = sum(one.passed(from_ms, until_ms) for one in world.targets[target.name].witnesses)
-        used = (
-            measures.use(world, target)
-            if world.policies[target.name].hidden
-            else measures.use_of_compiled(world, target)
-        )
-        most = min(len(wanted), through / used) if used > 0 else len(wanted)
-        passed += min(through, most) if most else 0
-        possible += most
-    return passed / possible if possible else 1.0
 
 
 def _target(world: World, name: str) -> dict[str, Any]:

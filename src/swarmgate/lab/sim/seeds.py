@@ -8,11 +8,12 @@ A seed that breaks a promise is shrunk by leaving out one fault after another wh
 from collections.abc import Callable
 from dataclasses import asdict
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from swarmgate.lab import scenario as told
-from swarmgate.lab.faults import Fault, random_plan, without
+from swarmgate.lab.faults import Fault, FaultKind, random_plan, without
 from swarmgate.lab.scenario_file import load_shipped
+from swarmgate.lab.sim.measures import answered_share, goodput_ratio
 from swarmgate.lab.sim.verdicts import violations
 from swarmgate.lab.sim.world import World
 
@@ -23,6 +24,8 @@ MOST_PER_MINUTE = 20.0
 MOST_CALLS = 600.0  # of one load in a minute, so that a runaway is still one
 CALM_SHARE = 5  # every fifth seed has no faults at all
 FAULTS_BELOW_MS = 45_000
+FOR_GOOD: tuple[FaultKind, ...] = ("revision", "lie")  # limits stay as set, keys out for as long as was told
+LIVE_FROM_S, LIVE_S = 105, 165
 
 
 class Trial(NamedTuple):
@@ -107,6 +110,29 @@ def run(trial: Trial) -> World:
 def broken(trial: Trial) -> list[str]:
     """The promises that a trial breaks."""
     return violations(run(trial))
+
+
+def lively(name: str, seed: int) -> Trial:
+    """The liveness trial of a seed: faults that end, and leave nothing behind that only a person can mend."""
+    rng = Random(f"{name}/{seed}/live")
+    scenario = small(name, seed)
+    kinds = [kind for kind in get_args(FaultKind) if kind not in FOR_GOOD]
+    targets = [target.name for target in scenario.targets]
+    return Trial(name, seed, random_plan(rng, FAULTS_BELOW_MS, kinds, targets=targets, gates=scenario.gates))
+
+
+def recovered(trial: Trial) -> float:
+    """
+    Goodput from a minute after the last fault on, as a share of the same world's without faults (design 7: liveness).
+
+    Of what passes only answers count.
+    """
+    scenario = small(trial.scenario, trial.seed).model_copy(update={"duration_s": LIVE_S, "warmup_s": LIVE_FROM_S})
+    faulty, calm = World(scenario, trial.seed, trial.plan), World(scenario, trial.seed, ())
+    for world in (faulty, calm):
+        world.run()
+    goodput, possible = (goodput_ratio(world) * answered_share(world) for world in (faulty, calm))
+    return goodput / possible
 
 
 def shrunk(trial: Trial, breaks: Callable[[Trial], bool]) -> Trial:
