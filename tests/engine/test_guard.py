@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gates import BURST, QUOTA, RATE, Gates
+from cut_off import BURST, QUOTA, RATE, Gates
 from life import ANSWER_MS, Life, World, route, rung
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied, Granted

@@ -1,13 +1,19 @@
 """Scenario files with mistakes: every one is reported, at its line, with its key and what would be right."""
 
+import re
 from importlib import resources
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from swarmgate.lab import scenario, scenario_file
+from swarmgate.lab.faults import RULES
 from swarmgate.lab.scenario import Scenario
 from swarmgate.lab.scenario_file import load, parse, shipped
+from swarmgate.lab.workload import KINDS
 from swarmgate.problems import FileError, key_lines
 
 GOOD = """\
@@ -215,3 +221,11 @@ def test_key_lines_follow_tables_arrays_and_quotes():
         ("a", "d", 1, "f"): 6,
         ("a", "d", 1, "f", "g"): 7,
     }
+
+
+def test_every_key_kind_and_metric_stands_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs/scenarios.md").read_text()
+    told = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"[\w-]+", code)}
+    keys = {key for table in scenario_file._KEYS.values() for key in table}
+    assert keys | set(RULES) | set(get_args(scenario.Metric)) <= told
+    assert set(KINDS) <= told

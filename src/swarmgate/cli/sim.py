@@ -22,7 +22,9 @@ QUIET_SHARE = 0.5  # a shorter run is measured from its middle on
 
 
 def sim(
-    scenario: Annotated[str, typer.Argument(help="A shipped scenario's name, or a TOML file.", metavar="NAME|FILE")],
+    scenario: Annotated[
+        str, typer.Argument(help=f"A TOML file, or one of {', '.join(shipped())}.", metavar="NAME|FILE")
+    ],
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same run.")] = None,
     agents: Annotated[int | None, typer.Option(min=1, help="Scale the swarm to so many agents.")] = None,
     seconds: Annotated[int | None, typer.Option(min=2, help="Virtual seconds instead of the scenario's.")] = None,

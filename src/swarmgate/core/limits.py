@@ -8,6 +8,8 @@ of them is below 2^53, where Python and Lua's doubles still compute the same (de
 from dataclasses import dataclass
 from enum import IntEnum
 
+from swarmgate.core.errors import BadInput
+
 EXACT = 2**51  # amounts and instants end here; for an instant it means never
 LONGEST_LEVEL_WINDOW_MS = 94_906_265  # its square is still exact; a revision multiplies two windows
 CLASSES = 3  # P0, P1, P2
@@ -22,14 +24,13 @@ class BudgetKind(IntEnum):
     COUNTER = 2  # forgets slice by slice, or at a calendar boundary
 
 
-class BadLimit(ValueError):
+class BadLimit(BadInput):
     """A limit that cannot be kept; names the field, the offending value and the rule."""
 
     def __init__(self, field: str, value: object, reason: str) -> None:
-        super().__init__(f"{field} = {value!r}: {reason}")
+        super().__init__(f"{field} = {value!r}", reason)
         self.field = field
         self.value = value
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

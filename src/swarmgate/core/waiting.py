@@ -138,8 +138,9 @@ class Room:
         """Limits changed in these budgets: whatever the first of each line waits for, it asks again."""
         self.turn += 1
         self._freed.append((self.turn, budgets))
-        for line in {self.line_of.get(budget, budget) for budget in budgets} & self._lines.keys():
-            self._call_up(self._lines[line][0][2])
+        for line in dict.fromkeys([self.line_of.get(budget, budget) for budget in budgets]):
+            if line in self._lines:
+                self._call_up(self._lines[line][0][2])
 
     def _tell(self, line: str) -> None:
         for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
@@ -148,14 +149,6 @@ class Room:
             if self._waits_for(call) is not BlockKind.TIME:
                 self._call_up(call)
                 break
-
-    def raised(self, budget: str) -> None:
-        """The limits of this budget changed: the first of its line asks again, whatever it was told before."""
-        line = self.line_of.get(budget, budget)
-        self.turn += 1
-        self._freed.append((self.turn, (budget,)))
-        for _, _, call in islice(self._lines.get(line, ()), 1):
-            self._call_up(call)
 
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""

@@ -6,7 +6,7 @@ are fired while it runs wait in order, so an adapter may answer at once without 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from swarmgate.core.answers import Revised
@@ -161,14 +161,10 @@ class Pump:
 
         self.store.revise(budget, expected, limits, heard)
 
-    def reconsider(self, budgets: Iterable[str]) -> None:
+    def reconsider(self, budgets: tuple[str, ...]) -> None:
         """What was told of these budgets no longer counts: the first of each line asks again."""
-        for budget in budgets:
-            self.room.raised(budget)
-        ready = () if self._running else tuple(self.room.ready)
-        self.room.ready[: len(ready)] = ()
-        for call in ready:
-            self.fire(call, WOKEN)
+        self.room.revised(budgets)
+        self.wake_ready()
 
     def sweep(self) -> None:
         """Look at every open call's deadlines; called a few times a second."""

@@ -145,7 +145,7 @@ class Gate:
         )
         self.callers = callers = Callers()
         self.journal = journal
-        teacher = Teacher(journal, self.store, clock)
+        teacher = Teacher(journal, pump, clock)
         pump.attach(self.store, exchanges, callers, teacher)
         published = dict(
             plan.published

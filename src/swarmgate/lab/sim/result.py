@@ -103,8 +103,13 @@ def _ends(world: World) -> dict[str, int]:
 
 
 def _target_table(world: World) -> Table:
-    table = Table(title=f"{world.scenario.name}, seed {world.seed}: targets, by their witnesses", title_justify="left")
-    for column in ("target", "sent", "429s", "over limit", "of true limit", "of compiled limit"):
+    table = Table(
+        title=f"{world.scenario.name}, seed {world.seed}: targets, by their witnesses",
+        title_justify="left",
+        caption=f"* after the warm-up of {world.scenario.warmup_s} s, as the waits and the checks",
+        caption_justify="left",
+    )
+    for column in ("target", "sent in all", "429s in all", "over limit", "of true limit*", "of compiled limit*"):
         table.add_column(column, justify="left" if column == "target" else "right")
     for target in world.scenario.targets:
         row = _target(world, target.name)
@@ -121,8 +126,8 @@ def _target_table(world: World) -> Table:
 
 
 def _wait_table(world: World) -> Table:
-    table = Table(title="queue wait by class", title_justify="left")
-    for column in ("class", "sent", "p50", "p90", "p99", "max"):
+    table = Table(title="queue wait by class, after the warm-up", title_justify="left")
+    for column in ("class", "sent then", "p50", "p90", "p99", "max"):
         table.add_column(column, justify="left" if column == "class" else "right")
     for rank in ("P0", "P1", "P2"):
         if measures.jobs(world, None, rank):
@@ -133,7 +138,7 @@ def _wait_table(world: World) -> Table:
 
 
 def _arm_table(world: World, arms: list[ArmResult]) -> Table:
-    table = Table(title="the same agents without a gate", title_justify="left")
+    table = Table(title="the same agents without a gate, from the start", title_justify="left")
     for column in ("arm", "wanted", "answered", "429s", "over limit"):
         table.add_column(column, justify="left" if column == "arm" else "right")
     answered = sum(job.end == "answered" for job in world.swarm.jobs)

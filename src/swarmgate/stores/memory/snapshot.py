@@ -57,16 +57,23 @@ def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits]) -> Start:
 
 def _found(folder: Path, now_ms: int, limits: Mapping[str, Limits], *, was_running: bool) -> tuple[Book, str]:
     saved = folder / SAVED
+    cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
     if was_running:
-        return _empty(now_ms, now_ms), "the last run did not stop cleanly: budgets start cold"
+        return _empty(now_ms, now_ms), f"the last run did not stop cleanly: {cold}"
     if not saved.exists():
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
         book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits)
     except (ValueError, KeyError, TypeError, OSError) as error:
         saved.replace(folder / f"{SAVED}.broken")
-        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error}): budgets start cold"
+        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error}): {cold}"
     return book, "budgets go on from the last clean stop"
+
+
+def cold_ms(limits: Mapping[str, Limits]) -> int:
+    """How long a cold start is felt: until every bucket has drained and every hold that may be forgotten has ended."""
+    waits = [-(-one.burst * one.scale // one.drain) if one.drain else one.lease_ms for one in limits.values()]
+    return max(waits, default=0)
 
 
 def finish(folder: Path, start: Start) -> None:
