@@ -160,6 +160,7 @@ unknown = "100_000 per 1s"
 ceiling = "100_000 per 1s"
 in_flight = 1_000
 most_in_flight = 1_000
+wait = "5s"
 """
 
 
