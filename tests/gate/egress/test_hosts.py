@@ -1,0 +1,189 @@
+"""Which budgets a request takes from: spellings, schemes, subdomains, policies, and a bounded number of hosts."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from world import stage, to
+
+from swarmgate import config
+from swarmgate.core.compiler import WAY
+from swarmgate.core.target import parse_target
+from swarmgate.gate.egress.hosts import IDLE_MS, Hosts
+from swarmgate.stores.memory.store import MemoryStore
+from swarmgate.wiring_egress import budgets_of, egress_plan
+
+TEXT = """
+[egress]
+most_targets = 40
+most_per_group = 4
+presets = "off"
+[policies.sec]
+hosts = ["www.sec.gov", "data.sec.gov", "*.deep.sec.gov"]
+limits = ["10 per 1s", "3 concurrent"]
+[policies.sec.classes.search]
+paths = ["/search*"]
+limits = ["1 per 1s"]
+[policies.owner]
+domains = ["owned.org"]
+limits = ["100 per 1m"]
+[policies.watched]
+hosts = ["watched.org"]
+limits = ["1 per 1s"]
+mode = "shadow"
+"""
+
+
+class Clock:
+    def __init__(self):
+        self.at_ms = 10**9
+
+    def now_ms(self):
+        return self.at_ms
+
+
+def hosts(text=TEXT, kept=None):
+    clock = Clock()
+    plan = egress_plan(config.parse(text, {}))
+    store = MemoryStore(clock, lambda *_: None)
+    store.book.birth_ms = 0
+    for one in budgets_of(plan.policies).values():
+        for name, limits in one.limits():
+            store.define(name, limits)
+    made = Hosts(plan, clock, store.define, store.forget, {}, kept)
+    made.clock, made.store = clock, store
+    return made
+
+
+def budgets(made, url, method="GET"):
+    parsed = parse_target(url)
+    place = made.place(parsed.target, method, parsed.path)
+    (route,) = place.rung.routes.values()
+    taken = [name for name, *_ in route.fixed if not name.endswith(WAY)]
+    assert all(name in made.store.book.cells for name, *_ in route.fixed)
+    return taken
+
+
+SAME = [
+    "https://x.org/",
+    "HTTPS://X.ORG:443/a?b",
+    "http://x.org/",
+    "https://x.org./",
+    "https://u:p@x.org/",
+    "https://%78.org/",
+]
+
+
+@pytest.mark.parametrize("url", SAME)
+def test_every_spelling_of_a_host_and_both_schemes_share_its_budgets(url):
+    made = hosts()
+    assert budgets(made, url) == budgets(made, SAME[0])
+    assert budgets(made, url)[0] == "x.org:learned:rate"
+
+
+def test_a_host_and_its_group_are_both_charged():
+    made = hosts()
+    first, second = budgets(made, "https://a.x.org/"), budgets(made, "https://b.x.org/")
+    assert set(first) & set(second) == {"group x.org:learned:rate", "group x.org:learned:cap"}
+    assert budgets(made, "https://a.github.io/")[2] == "group a.github.io:learned:rate"  # owners of their own
+
+
+def test_what_a_policy_counts_has_its_budgets_and_no_pace_of_ours():
+    made = hosts()
+    assert budgets(made, "https://www.sec.gov/") == budgets(made, "https://data.sec.gov/x")
+    assert budgets(made, "https://a.b.deep.sec.gov/") == budgets(made, "https://www.sec.gov/")
+    taken = budgets(made, "https://www.sec.gov/search?q")
+    assert taken[:3] == ["sec: 10 requests per 1s", "sec: 3 concurrent", "sec#search: 1 requests per 1s"]
+    assert taken[3:] == ["sec#search: 1 requests per 1s:learned:rate", "sec#search: 1 requests per 1s:learned:cap"]
+
+
+def test_a_domain_s_policy_stands_beside_the_host_s_pace():
+    made = hosts()
+    assert budgets(made, "https://a.owned.org/") == ["owner: 100 requests per 60s"]
+
+
+def test_a_policy_that_only_watches_holds_nobody_back():
+    assert budgets(hosts(), "https://watched.org/")[0] == "watched.org:learned:rate"
+
+
+def test_a_thousand_subdomains_are_bounded_and_hit_one_group():
+    made = hosts()
+    seen = [budgets(made, f"https://n{number}.evil.org/") for number in range(1_000)]
+    assert {names[2] for names in seen} == {"group evil.org:learned:rate"}
+    assert len({names[0] for names in seen}) == 5  # four of their own, one for the rest
+    assert len(made.store.book.cells) < 40
+
+
+def test_any_number_of_hosts_is_bounded():
+    made = hosts()
+    for number in range(2_000):
+        budgets(made, f"https://n{number}.org/")
+    assert len(made.hosts) == 41
+    assert len(made.store.book.cells) < 200
+    assert budgets(made, "https://more.org/")[0] == "other://*".partition("://")[2] + ":learned:rate"
+
+
+def test_idle_hosts_make_room_and_busy_or_learned_ones_stay():
+    made = hosts()
+    for number in range(30):
+        budgets(made, f"https://n{number}.org/")
+    made.store.book.cells["n1.org:learned:rate"].level = 10**12
+    lesson = made.hosts[next(iter(made.hosts))].lessons["n0.org"]
+    lesson.changes.append((0, None))
+    made.clock.at_ms += IDLE_MS + 1
+    budgets(made, "https://n2.org/")
+    made.tidy()
+    assert {host.placed.host for host in made.hosts.values()} == {"n0.org", "n1.org", "n2.org"}
+    assert len(made.table.known) == 3
+    assert sum(name.startswith("group") for name in made.store.book.cells) <= 8
+
+
+def test_what_was_learned_is_kept_over_a_restart():
+    made = hosts()
+    budgets(made, "https://x.org/")
+    lesson = next(iter(made.hosts.values())).lessons["x.org"]
+    lesson.changes.append((0, lesson.learner.told(12, 60_000)))
+    again = hosts(kept=made.learned())
+    budgets(again, "https://x.org/")
+    assert again.store.book.cells["x.org:learned:rate"].limits.quota == lesson.learner.rate_micro // 1_000
+    assert again.learned() == made.learned()  # also of hosts that were not called since
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(["x.org", "y.net"]), st.integers(0, 2 * IDLE_MS)),
+        max_size=40,
+    )
+)
+def test_the_tables_agree_whatever_is_called_when(steps):
+    made = hosts()
+    for label, domain, pass_ms in steps:
+        made.clock.at_ms += pass_ms
+        budgets(made, f"https://{label}.{domain}/")
+        made.tidy()
+        assert set(made.table.known) <= set(made.hosts)
+        assert sum(made.table.group_sizes.values()) == len(made.table.known)
+        for host in made.hosts.values():
+            assert all(name in made.store.book.cells for one in host.lessons.values() for name, _ in one.limits())
+
+
+def test_unknown_hosts_begin_slowly():
+    """Five calls at once to a host of which nothing is known: one goes, the others are told when."""
+
+    async def act():
+        async with stage(text="[egress]\npresets = 'off'\n") as on:
+            answers = [
+                await on.caller.ask("GET", to(f"http://{host}/")) for host in ("a.org", "a.org", "www.a.org", "b.org")
+            ]
+            return answers, [hit.host for hit in on.world.hits]
+
+    answers, hits = asyncio.run(act())
+    statuses = [one.status for one in answers]
+    assert statuses[0] == statuses[3] == 200
+    assert statuses[1] == 429
+    deferral = answers[1].said["deferral"]
+    assert deferral["target"] == "http://a.org"
+    assert {one["budget"] for one in deferral["blocking"]} >= {"a.org:learned:rate"}
+    assert 0 < deferral["not_before_ms"] <= 1_250
+    assert hits[0] == "a.org"
