@@ -41,16 +41,26 @@ class Child:
 
     def lines(self) -> Iterator[bytes]:
         """What it says, line by line, until it ends."""
-        out: IO[bytes] | None = self._process.stdout
-        assert out is not None
-        yield from out
+        while line := self._out.readline():
+            yield line
 
     def first_line(self) -> bytes:
         """Its first line. Errors: `LabError` with its last words if it ends before."""
-        line = next(self.lines(), b"")
+        line = self._out.readline()
         if not line:
             raise LabError(self.name, f"did not start: {self.last_words()}")
         return line
+
+    def must_run(self) -> None:
+        """Errors: `LabError` with its last words if it has ended."""
+        if self._process.poll() is not None:
+            raise LabError(self.name, f"ended with {self._process.returncode}: {self.last_words()}")
+
+    @property
+    def _out(self) -> IO[bytes]:
+        out: IO[bytes] | None = self._process.stdout
+        assert out is not None
+        return out
 
     def last_words(self) -> str:
         """The end of what it said on stderr."""
@@ -74,8 +84,7 @@ class Child:
             except subprocess.TimeoutExpired:
                 self._process.kill()
         code = self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._out.close()
         return code
 
     def wait(self) -> int:

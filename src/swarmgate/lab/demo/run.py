@@ -37,6 +37,7 @@ class Places(NamedTuple):
     witness: Path
     ports: dict[str, int]
     gate_port: int
+    servers: tuple[Child, ...]
 
 
 class Screen(Protocol):
@@ -78,10 +79,10 @@ def world(plan: DemoPlan, folder: Path, *, keys: int, gate_port: int = 0) -> Ite
     with running("stand-ins", arguments, folder) as stand_ins:
         ports = msgspec.json.decode(stand_ins.first_line(), type=dict[str, dict[str, int]])["ports"]
         if not keys:
-            yield Places(folder, witness, ports, 0)
+            yield Places(folder, witness, ports, 0, (stand_ins,))
             return
         with running("gate", *_gate(plan, folder, ports[PROVIDER], keys, gate_port)) as gate:
-            yield Places(folder, witness, ports, _port_of(gate))
+            yield Places(folder, witness, ports, _port_of(gate), (stand_ins, gate))
 
 
 def _gate(
@@ -125,6 +126,8 @@ def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progr
             progress = msgspec.json.decode(line, type=Progress)
             began_ms = began_ms or int(time.monotonic() * 1_000) - round(progress.t_s * 1_000)
             tell(progress)
+            for server in places.servers:
+                server.must_run()
         if agents.wait():
             raise LabError("agents", agents.last_words())
     return began_ms
