@@ -1,8 +1,11 @@
 """`swarmgate demo`: 2,000 agents through the gate, and the same agents without it, measured at the targets."""
 
 import json
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,35 +13,91 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli.exits import Exit
+from swarmgate.lab.demo.figures import ArmFigures
 from swarmgate.lab.demo.live import LiveScreen
-from swarmgate.lab.demo.plan import Lengths, make_plan
-from swarmgate.lab.demo.run import run_demo
-from swarmgate.lab.demo.table import as_json, as_table
+from swarmgate.lab.demo.page import page
+from swarmgate.lab.demo.plan import DemoPlan, Lengths, make_plan
+from swarmgate.lab.demo.run import run_demo, world
+from swarmgate.lab.demo.table import as_json, as_promises, as_table, promises
 from swarmgate.lab.errors import LabError
+from swarmgate.lab.traces.mix import MIX
 
 EXAMPLE = "Example: swarmgate demo --seconds 20"
+USE_IT = """
+[bold]Use it[/] with a key of your own:
+  OPENAI_API_KEY=sk-... swarmgate up
+and where your agents run:
+  export OPENAI_BASE_URL=http://127.0.0.1:8787/v1 OPENAI_API_KEY=unused"""
 
 
 def demo(
     agents: Annotated[int, typer.Option(min=20, help="How many agents.")] = 2_000,
-    seconds: Annotated[int, typer.Option(min=3, help="Length of the gate's arm; the others take 25.")] = 60,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where files are kept; by default a new temporary folder.")
-    ] = None,
-    as_json_lines: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    seconds: Annotated[
+        int, typer.Option(min=4, help="Length of the gate's arm, a quarter of it calm; the others are shorter.")
+    ] = 60,
+    trace: Annotated[str, typer.Option(help="The mix, a shipped trace's name, or a file.")] = MIX,
+    folder: Annotated[Path | None, typer.Option(help="For its files; by default a new temporary one.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave a gate and its stand-ins running at the end.")] = False,
+    as_json_text: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show what a gate is worth: arms in turn on the same trace, a witness at every target."""
+    talk = Console(stderr=True)
+    place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-demo-"))
+    with _ending_in_order():
+        try:
+            plan = make_plan(agents, _lengths(seconds), trace)
+            with LiveScreen(talk, plan) as screen:
+                found = run_demo(plan, place, screen)
+            _show(plan, found, place, as_json_text=as_json_text)
+            if keep:
+                _stay(plan, place, talk)
+        except (LabError, OSError) as error:
+            print(error, file=sys.stderr)
+            raise typer.Exit(Exit.FAILED) from None
+        except KeyboardInterrupt:
+            talk.print("stopped; nothing is left running")
+            raise typer.Exit(Exit.FAILED) from None
+    if not all(promise.kept for promise in promises(plan, found)[1:3]):
+        raise typer.Exit(Exit.FAILED)  # a limit was broken; figures in time depend on the machine
+
+
+def _lengths(seconds: int) -> Lengths:
+    calm = seconds // 4
+    rush = seconds - calm
+    return Lengths(calm, rush, min(25, rush), min(25, rush), min(20, rush))
+
+
+def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_text: bool) -> None:
+    drawn = folder / "demo.html"
+    drawn.write_text(page(plan, found, plan.workload(1).sources), encoding="utf-8")
+    if as_json_text:
+        print(json.dumps(as_json(plan, found) | {"page": str(drawn)}, indent=2))
+        return
+    console = Console()
+    console.print(as_table(plan, found))
+    console.print(as_promises(promises(plan, found)))
+    warning = plan.workload(1).warning
+    if warning:
+        console.print(f"[yellow]{plan.profile}: {warning}[/]")
+    console.print(f"Drawings: [bold]{drawn}[/]", soft_wrap=True)
+    console.print(USE_IT, soft_wrap=True)
+
+
+def _stay(plan: DemoPlan, folder: Path, talk: Console) -> None:
+    with world(plan, folder / "kept", keys=plan.keys) as places:
+        talk.print(f"The gate stays at http://127.0.0.1:{places.gate_port}/v1, with {plan.keys} keys. Ctrl-C ends it.")
+        signal.pause()
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """SIGTERM ends the children as Ctrl-C does."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
-        plan = make_plan(agents, Lengths(seconds, min(25, seconds), min(25, seconds), min(20, seconds)))
-        place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-demo-"))
-        with LiveScreen(Console(stderr=True), plan) as screen:
-            found = run_demo(plan, place, screen)
-    except LabError as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(Exit.FAILED) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(Exit.FAILED) from None
-    if as_json_lines:
-        print(json.dumps(as_json(plan, found), indent=2))
-    else:
-        Console().print(as_table(plan, found))
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

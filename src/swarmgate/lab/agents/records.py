@@ -27,6 +27,8 @@ class CallRow(NamedTuple):
     """
     One call: wanted at `wanted_ms`, over at `end_ms`, after so many sends and deferrals.
 
+    `output_tokens` are those that came; none of a call without an answer.
+
     `refused` counts the 429s, 403s and 503s of targets that the agent itself saw; `first_ms` is the first byte of the
     answer, 0 if there was none; `key` and `queue_ms` are what a gate said of itself; `status` and `why` are of the last answer.
     """
@@ -41,6 +43,7 @@ class CallRow(NamedTuple):
     fate: str
     prompt_tokens: int
     output_tokens: int
+    wanted_output: int
     sends: int
     deferrals: int
     refused: int

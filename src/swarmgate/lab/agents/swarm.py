@@ -55,6 +55,7 @@ class Job:
             fate=fate.value,
             prompt_tokens=wanted.prompt_tokens,
             output_tokens=wanted.output_tokens if fate is Fate.ANSWERED else 0,
+            wanted_output=wanted.output_tokens,
             sends=self.sends,
             deferrals=self.deferrals,
             refused=self.refused,
@@ -77,7 +78,7 @@ class Swarm:
         self._sweep = Sweep(loop)
         limits = PoolLimits(CONNECTIONS, way.idle_ms, 64)
         self._agents = [(one, Upstreams(loop, self._sweep, _locate, limits)) for one in players]
-        self._zero_ms = 0
+        self.zero_ms = 0  # the first wish, on the machine's clock
         self._closing = False
         self._gathered = asyncio.Event()
         self._idle = asyncio.Event()  # after the end of wishing: nothing is open
@@ -106,7 +107,7 @@ class Swarm:
         """From the first wish to the last fate; before it everybody connects, so that no wish waits for that."""
         self._sweep.start()
         await self._gather()
-        self._zero_ms = self.now_ms
+        self.zero_ms = self.now_ms
         for player, own in self._agents:
             self._plan(player, own, 0)
         await asyncio.sleep(seconds)
@@ -162,24 +163,24 @@ class Swarm:
             self.counts["left out"] += 1
             wanted = player.next(max(free_ms, wanted.t_ms))
         if wanted is not None:
-            self._loop.call_at((self._zero_ms + wanted.t_ms) / 1_000, self._want, player, own, wanted)
+            self._loop.call_at((self.zero_ms + wanted.t_ms) / 1_000, self._want, player, own, wanted)
 
     def _want(self, player: Player, own: Upstreams, wanted: Wanted) -> None:
         if self._closing:
             return
         if not player.closed:
             self._plan(player, own, 0)
-        job = Job(wanted, self._zero_ms)
+        job = Job(wanted, self.zero_ms)
         self.counts["wanted"] += 1
         self.jobs.add(job)
-        relative_ms = self.now_ms - self._zero_ms
+        relative_ms = self.now_ms - self.zero_ms
         self._send_at(player, own, job, self._way.first(wanted, relative_ms))
 
     def _send_at(self, player: Player, own: Upstreams, job: Job, at_ms: int) -> None:
-        if at_ms <= self.now_ms - self._zero_ms:
+        if at_ms <= self.now_ms - self.zero_ms:
             self._send(player, own, job)
         else:
-            job.timer = self._loop.call_at((self._zero_ms + at_ms) / 1_000, self._send, player, own, job)
+            job.timer = self._loop.call_at((self.zero_ms + at_ms) / 1_000, self._send, player, own, job)
 
     def _send(self, player: Player, own: Upstreams, job: Job) -> None:
         job.timer = None
@@ -197,7 +198,7 @@ class Swarm:
         if answer.status in NO and not is_deferral:
             job.refused += 1
             self.counts["refused"] += 1
-        following = self._way.after(job.wanted, answer, job.sends, self.now_ms - self._zero_ms)
+        following = self._way.after(job.wanted, answer, job.sends, self.now_ms - self.zero_ms)
         if following.at_ms is None:
             fate = Fate.GAVE_UP if is_deferral or answer.status in NO or not answer.status else Fate.FAILED
             self._over(player, own, job, fate, answer)
@@ -216,7 +217,7 @@ class Swarm:
         self.counts[fate.value] += 1
         self._ended(job.row(fate, self.now_ms, answer))
         if player.closed:
-            self._plan(player, own, self.now_ms - self._zero_ms)
+            self._plan(player, own, self.now_ms - self.zero_ms)
 
 
 def _locate(origin: Origin, found: Located) -> None:

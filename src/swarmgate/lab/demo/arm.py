@@ -23,7 +23,11 @@ Road = Literal["gate", "direct", "one_budget"]
 
 
 class ArmTask(msgspec.Struct, frozen=True):
-    """What an arm's process is told; `egress` = the gate has doors for fetches; `rows` is the file to write."""
+    """
+    What an arm's process is told.
+
+    `calm_s` comes before `seconds`; `egress` = the gate has doors for fetches; `rows` is the file to write.
+    """
 
     plan: DemoPlan
     road: Road
@@ -33,11 +37,17 @@ class ArmTask(msgspec.Struct, frozen=True):
     web_ports: list[int]
     rows: str
     egress: bool = False
+    calm_s: float = 0
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The last half second of an arm: QPS and TPM answered, counts so far, P99 of the wait for a first byte by class."""
+    """
+    How an arm is going: QPS and TPM answered over 5 s, counts so far, P99 of the wait for a first byte by class.
 
+    `zero_ms` is the machine's clock at its first wish, 0 while the agents still connect; `t_s` counts from there.
+    """
+
+    zero_ms: int
     t_s: float
     states: dict[str, int]
     counts: dict[str, int]
@@ -50,9 +60,9 @@ async def run_arm(task: ArmTask, rows: Callable[[bytes], Any], tell: Callable[[b
     """Play the arm; `rows` gets lines of calls that ended, `tell` a line of progress."""
     loop = asyncio.get_running_loop()
     watch = _Watch(loop, rows, tell)
-    swarm = Swarm(loop, way_of(task), task.plan.workload(task.seconds).players, watch.ended)
+    swarm = Swarm(loop, way_of(task), task.plan.workload(task.seconds, task.calm_s).players, watch.ended)
     watch.begin(swarm)
-    await swarm.run(task.seconds)
+    await swarm.run(task.calm_s + task.seconds)
     watch.finish()
 
 
@@ -83,11 +93,9 @@ class _Watch:
         self._recent: deque[CallRow] = deque()
         self._swarm: Swarm | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._began_s = loop.time()
 
     def begin(self, swarm: Swarm) -> None:
         self._swarm = swarm
-        self._began_s = self._loop.time()
         self._tick()
 
     def ended(self, row: CallRow) -> None:
@@ -120,7 +128,8 @@ class _Watch:
         self._tell(
             msgspec.json.encode(
                 Progress(
-                    round(self._loop.time() - self._began_s, 1),
+                    swarm.zero_ms,
+                    (now_ms - swarm.zero_ms) / 1_000 if swarm.zero_ms else 0.0,
                     swarm.states(),
                     dict(swarm.counts),
                     len(good) / 5,

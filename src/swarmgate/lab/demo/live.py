@@ -43,7 +43,8 @@ class LiveScreen:
         """An arm begins."""
         self._setup, self._tail, self._said_s = setup, Tail(places.witness), 0.0
         where = f", gate at http://127.0.0.1:{places.gate_port}" if places.gate_port else ""
-        self._console.print(f"[bold]{setup.name}[/] for {setup.seconds} s: {self._plan.agents:,} agents{where}")
+        told = f"[bold]{setup.name}[/], {setup.calm_s + setup.seconds} s: {self._plan.agents:,} agents{where}"
+        self._console.print(told, highlight=False)
 
     def progress(self, progress: Progress) -> None:
         """Draw what is known now."""
@@ -70,7 +71,7 @@ class LiveScreen:
         )
         rows.add_row(f"left at {self._plan.keys} keys", tail.bars(self._plan))
         rows.add_row("busiest hosts", tail.hosts() or "-")
-        title = f"{setup.name}: {now.t_s:.0f} of {setup.seconds} s"
+        title = f"{setup.name}: {_phase(now, setup)}"
         return Group(Text(title, "bold"), rows)
 
 
@@ -111,6 +112,13 @@ class Tail:
         """Those with the most arrivals so far."""
         most = sorted(self._hosts.items(), key=lambda item: -item[1])[:4]
         return ", ".join(f"{name} {count}" for name, count in most)
+
+
+def _phase(now: Progress, setup: ArmSetup) -> str:
+    if not now.zero_ms:
+        return "agents connect"
+    level = "below capacity" if now.t_s < setup.calm_s else "above capacity"
+    return f"{now.t_s:.0f} of {setup.calm_s + setup.seconds} s, {level}"
 
 
 def _states(states: dict[str, int], thinking: int) -> str:

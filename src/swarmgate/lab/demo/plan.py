@@ -12,10 +12,12 @@ from swarmgate.core.compiler import Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
 from swarmgate.lab.standin.plan import HostPlan, ProviderPlan, StandInPlan
 from swarmgate.lab.traces.mix import MIX, Workload, workload
+from swarmgate.lab.traces.players import Phases
 from swarmgate.lab.workload import stream
 
 WINDOW_MS = 10_000
 OVERLOAD_PERCENT = 120
+CALM_PERCENT = 85
 CALLS_PER_AGENT_MINUTE = 4.0
 LARGEST_TOKENS = 16_384
 REQUESTS_FACTOR = 2  # how far the limit on requests stands above what the tokens allow
@@ -28,9 +30,10 @@ LEAST_PER_KEY = 8 * LARGEST_TOKENS
 
 
 class Lengths(NamedTuple):
-    """Seconds of each arm; 0 leaves it out."""
+    """Seconds of each arm; 0 leaves it out. The gate's arm begins with `calm` seconds below its capacity."""
 
-    gate: int = 60
+    calm: int = 15
+    gate: int = 45
     direct: int = 25
     one_budget: int = 25
     one_key: int = 20
@@ -54,15 +57,23 @@ class DemoPlan(NamedTuple):
     tokens_compiled: int
     offered_tokens: int
     offered_calls: int
+    egress: bool = False
 
     @property
     def compiled_calls(self) -> int:
         """Calls of this load's mean size per window that the gate's budgets allow, all keys together."""
         return max(1, self.tokens_compiled * self.keys * self.offered_calls // max(1, self.offered_tokens))
 
-    def workload(self, seconds: float) -> Workload:
-        """The agents of an arm: the same in each."""
-        return workload(self.profile, agents=self.agents, calls_per_s=self.calls_per_s, seconds=seconds, target="model")
+    def workload(self, seconds: float, calm_s: float = 0) -> Workload:
+        """The agents of an arm, the same in each; in the gate's arm they begin calmly, with `CALM_PERCENT` of capacity."""
+        rush = workload(self.profile, agents=self.agents, calls_per_s=self.calls_per_s, seconds=seconds, target="model")
+        if not calm_s:
+            return rush
+        rate = self.calls_per_s * CALM_PERCENT / OVERLOAD_PERCENT
+        calm = workload(self.profile, agents=self.agents, calls_per_s=rate, seconds=calm_s, target="model")
+        pairs = zip(calm.players, rush.players, strict=True)
+        begin_ms = round(calm_s * 1_000)
+        return rush._replace(players=[Phases(((0, first), (begin_ms, then))) for first, then in pairs])
 
     def stand_ins(self) -> StandInPlan:
         """What the stand-ins really do."""
@@ -116,12 +127,12 @@ def key_variable(number: int) -> str:
 def make_plan(agents: int = 2_000, lengths: Lengths = Lengths(), profile: str = MIX) -> DemoPlan:  # noqa: B008 - frozen
     """Set the limits from the load. Errors: `LabError`, `TraceError`, OSError about the profile."""
     rate = agents * CALLS_PER_AGENT_MINUTE / 60
-    seconds = max(3, *lengths)
-    windows = max(1.0, (seconds * 1_000 - _settled_ms(seconds)) / WINDOW_MS)
+    seconds = max(3, *lengths[1:])
+    windows = (seconds * 1_000 - settled_ms(seconds)) / WINDOW_MS
     wanted = [
         one
         for one in stream(workload(profile, agents=agents, calls_per_s=rate, seconds=seconds).players, ANSWER_MS)
-        if one.task_type != "fetch" and one.t_ms >= _settled_ms(seconds)
+        if one.task_type != "fetch" and one.t_ms >= settled_ms(seconds)
     ]
     tokens = round(sum(one.prompt_tokens + one.output_tokens for one in wanted) / windows)
     calls = round(len(wanted) / windows)
@@ -131,7 +142,7 @@ def make_plan(agents: int = 2_000, lengths: Lengths = Lengths(), profile: str = 
     return DemoPlan(agents, keys, lengths, profile, rate, limit, requests, compiled, tokens, calls)
 
 
-def _settled_ms(seconds: float) -> int:
+def settled_ms(seconds: float) -> int:
     """The first window is left out, in short runs the first third."""
     return min(WINDOW_MS, round(seconds * 1_000 / 3))
 

@@ -4,7 +4,6 @@ The demo from beginning to end: fresh stand-ins for each arm, a gate before them
 Arms run in turn on the same trace; nothing of one is left in the next. What is shown while it runs is the caller's business.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import msgspec
 from swarmgate.lab.agents.records import read_calls
 from swarmgate.lab.demo.arm import ArmTask, Progress, Road
 from swarmgate.lab.demo.children import Child, running
-from swarmgate.lab.demo.figures import ArmFigures, figures
+from swarmgate.lab.demo.figures import ArmFigures, Evidence, Times, figures
 from swarmgate.lab.demo.plan import PROVIDER, DemoPlan, key_variable
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.standin.witness_log import read_rows
@@ -28,6 +27,7 @@ class ArmSetup(NamedTuple):
     road: Road
     seconds: int
     keys: int
+    calm_s: int = 0
 
 
 class Places(NamedTuple):
@@ -54,7 +54,7 @@ def arms_of(plan: DemoPlan) -> list[ArmSetup]:
     """The arms in their order; those of length 0 are left out."""
     lengths = plan.lengths
     every = [
-        ArmSetup("through the gate", "gate", lengths.gate, plan.keys),
+        ArmSetup("through the gate", "gate", lengths.gate, plan.keys, lengths.calm),
         ArmSetup("direct agents", "direct", lengths.direct, plan.keys),
         ArmSetup("one global budget", "one_budget", lengths.one_budget, plan.keys),
         ArmSetup("gate, one key", "gate", lengths.one_key, 1),
@@ -108,26 +108,37 @@ def _port_of(gate: Child) -> int:
 def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> ArmFigures:
     with world(plan, folder, keys=setup.keys if setup.road == "gate" else 0) as places:
         screen.arm(setup, places)
-        began_ms = _play(plan, setup, places, screen.progress)
+        zero_ms = _play(plan, setup, places, screen.progress)
     rows, seen = read_calls(folder / "calls.jsonl"), list(read_rows(places.witness))
-    return figures(setup.name, plan, rows, seen, began_ms=began_ms, seconds=setup.seconds, keys=setup.keys)
+    times = Times.of(zero_ms, setup.calm_s, setup.seconds)
+    return figures(setup.name, plan, Evidence(rows, seen), times, keys=setup.keys)
 
 
 def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> int:
-    """Run the agents; the instant at which they began."""
+    """Run the agents; the machine's clock at their first wish."""
     web = [port for name, port in places.ports.items() if name.startswith("web")]
     rows = places.folder / "calls.jsonl"
-    task = ArmTask(plan, setup.road, setup.seconds, places.gate_port, places.ports[PROVIDER], web, str(rows))
+    task = ArmTask(
+        plan,
+        setup.road,
+        setup.seconds,
+        places.gate_port,
+        places.ports[PROVIDER],
+        web,
+        str(rows),
+        egress=plan.egress,
+        calm_s=setup.calm_s,
+    )
     told = places.folder / "task.json"
     told.write_bytes(msgspec.json.encode(task))
     with running("agents", ["lab", "agents", str(told)], places.folder) as agents:
-        began_ms = 0
+        zero_ms = 0
         for line in agents.lines():
             progress = msgspec.json.decode(line, type=Progress)
-            began_ms = began_ms or int(time.monotonic() * 1_000) - round(progress.t_s * 1_000)
+            zero_ms = progress.zero_ms
             tell(progress)
             for server in places.servers:
                 server.must_run()
         if agents.wait():
             raise LabError("agents", agents.last_words())
-    return began_ms
+    return zero_ms

@@ -1,48 +1,96 @@
-"""The demo's result as a table and as JSON."""
+"""The demo's result in words: one column an arm, the promises with their verdicts, and all of it as JSON."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
-from swarmgate.lab.demo.figures import CLASSES, ArmFigures
-from swarmgate.lab.demo.plan import WINDOW_MS, DemoPlan
+from swarmgate.lab.demo.figures import CLASSES, ArmFigures, Waits
+from swarmgate.lab.demo.plan import CALM_PERCENT, OVERLOAD_PERCENT, WINDOW_MS, DemoPlan
+
+GOODPUT = 0.98
+REUSE = 0.95
+WAIT_MS = 50
+Row = tuple[str, Callable[[ArmFigures], str]]
+
+
+class Promise(NamedTuple):
+    """What the demo is to show, what it came to, and whether that is enough."""
+
+    text: str
+    came_to: str
+    kept: bool
+
+
+def _waits(rank: str) -> Callable[[ArmFigures], str]:
+    def cell(arm: ArmFigures) -> str:
+        waits = arm.waits.get(rank)
+        return "none served" if waits is None else f"{waits.p50_ms:,} / {waits.p99_ms:,} ms"
+
+    return cell
+
+
+ROWS: tuple[Row, ...] = (
+    ("model calls wanted", lambda arm: f"{arm.wanted_qps:,.0f}/s, {arm.wanted_tpm / 1e6:,.1f} M TPM"),
+    ("model calls answered", lambda arm: f"{arm.qps:,.0f}/s, {arm.tpm / 1e6:,.1f} M TPM"),
+    ("goodput against compiled limits", lambda arm: f"{arm.compiled_share:.1%}"),
+    ("refusals by targets that agents saw", lambda arm: f"{arm.refused:,}"),
+    ("arrivals over a published limit", lambda arm: f"{sum(arm.over_limit.values()):,}"),
+    ("  at so many keys and hosts", lambda arm: f"{len(arm.over_limit):,}"),
+    ("calls given up or failed", lambda arm: f"{arm.fates['gave_up'] + arm.fates['failed']:,}"),
+    *((f"wait of {rank} for the target, P50 / P99", _waits(rank)) for rank in CLASSES),
+    ("deferrals, share of sends", lambda arm: f"{arm.deferral_share:.1%}"),
+    ("connections reused at the provider", lambda arm: f"{arm.reuse:.1%}"),
+    ("pages fetched, from hosts", lambda arm: f"{arm.fetched:,} from {arm.hosts:,}"),
+    ("provider's bill per M tokens answered", lambda arm: f"{arm.cost_micro / max(1, arm.answered_tokens):,.3f}"),
+)
 
 
 def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
     """One column an arm."""
-    table = Table(title=f"{plan.agents:,} agents, {plan.keys} keys, the same trace in each arm; first window left out")
+    title = (
+        f"{plan.agents:,} agents, {plan.keys} keys, {OVERLOAD_PERCENT} % of what their budgets allow, one trace for all"
+    )
+    table = Table(title=title, caption="The first window of each arm is left out of rates and waits.")
     table.add_column("")
     for arm in found:
         table.add_column(arm.name, justify="right")
-    for label, cells in rows_of(found):
-        table.add_row(label, *cells)
+    for label, cell in ROWS:
+        table.add_row(label, *map(cell, found))
     return table
 
 
-def rows_of(found: Sequence[ArmFigures]) -> list[tuple[str, list[str]]]:
-    """What is shown of the arms, line by line."""
-    rows = [
-        ("wanted: model calls/s", [f"{one.wanted_qps:,.0f}" for one in found]),
-        ("answered: model calls/s", [f"{one.answered_qps:,.0f}" for one in found]),
-        ("answered: tokens/min", [f"{one.answered_tpm / 1e6:,.1f} M" for one in found]),
-        ("goodput against compiled limits", [f"{one.compiled_share:.1%}" for one in found]),
-        ("refusals of targets that agents saw", [f"{one.refused:,}" for one in found]),
-        ("arrivals over a published limit", [f"{sum(one.over_limit.values()):,}" for one in found]),
-        ("... at so many keys and hosts", [f"{len(one.over_limit):,}" for one in found]),
-        ("calls given up", [f"{one.gave_up + one.failed:,}" for one in found]),
+def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
+    """What the gate's arm was to show."""
+    gate = found[0]
+    out = [
+        Promise("goodput >= 98 % of the compiled limits", f"{gate.compiled_share:.1%}", gate.compiled_share >= GOODPUT),
+        Promise("no arrival over a published limit", f"{sum(gate.over_limit.values()):,}", not gate.over_limit),
+        Promise("no agent sees a target's refusal", f"{gate.refused:,}", not gate.refused),
     ]
-    for rank in CLASSES:
-        waits = [one.waits.get(rank) for one in found]
-        rows.append(
-            (f"wait {rank}, P50 / P99", ["-" if w is None else f"{w.p50_ms:,} / {w.p99_ms:,} ms" for w in waits])
-        )
-    rows += [
-        ("deferrals, share of sends", [f"{one.deferral_share:.1%}" for one in found]),
-        ("connections reused at the provider", [f"{one.reuse:.1%}" for one in found]),
-        ("pages fetched of hosts", [f"{one.fetched:,} of {one.hosts:,}" for one in found]),
-    ]
-    return rows
+    if gate.calm is not None:
+        at_rest = gate.calm.waits.get("P0", Waits(0, 0, 0)).p50_ms
+        more = gate.waits.get("P0", Waits(0, 0, 10**9)).p99_ms - at_rest
+        text = f"P0 waits <= {WAIT_MS} ms longer than unloaded ({at_rest} ms), P99"
+        out.append(Promise(text, f"{more:,} ms", more <= WAIT_MS))
+        text = f"no deferral at {CALM_PERCENT} % of capacity"
+        out.append(Promise(text, f"{gate.calm.deferred:,} of {gate.calm.calls:,} calls", not gate.calm.deferred))
+    out.append(Promise("connections reused >= 95 %", f"{gate.reuse:.1%}", gate.reuse >= REUSE))
+    single = next((arm for arm in found if arm.keys == 1 < plan.keys), None)
+    if single is not None:
+        times = gate.tpm / max(1.0, single.tpm)
+        text = f"{plan.keys} keys >= {plan.keys * 9 // 10} times one key"
+        out.append(Promise(text, f"{times:.1f} times", times >= plan.keys * 9 // 10))
+    return out
+
+
+def as_promises(told: Sequence[Promise]) -> Table:
+    """The promises, one a line."""
+    table = Table(title="What the gate was to show", show_header=False)
+    for promise in told:
+        mark = "[green]yes[/]" if promise.kept else "[red]no[/]"
+        table.add_row(promise.text, promise.came_to, mark)
+    return table
 
 
 def as_json(plan: DemoPlan, found: Sequence[ArmFigures]) -> dict[str, Any]:
@@ -53,5 +101,17 @@ def as_json(plan: DemoPlan, found: Sequence[ArmFigures]) -> dict[str, Any]:
         "compiled_tpm": plan.tokens_compiled * plan.keys * 60_000 // WINDOW_MS,
         "offered_tpm": plan.offered_tokens * 60_000 // WINDOW_MS,
     }
-    arms = [one._asdict() | {"waits": {rank: waits._asdict() for rank, waits in one.waits.items()}} for one in found]
-    return {"plan": told, "arms": arms}
+    return {
+        "plan": told,
+        "arms": [_arm(one) for one in found],
+        "promises": [promise._asdict() for promise in promises(plan, found)],
+    }
+
+
+def _arm(arm: ArmFigures) -> dict[str, Any]:
+    calm = None if arm.calm is None else arm.calm._asdict() | {"waits": _as_dicts(arm.calm.waits)}
+    return arm._asdict() | {"waits": _as_dicts(arm.waits), "calm": calm}
+
+
+def _as_dicts(waits: dict[str, Waits]) -> dict[str, dict[str, int]]:
+    return {rank: one._asdict() for rank, one in waits.items()}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.reading import Trace
 from swarmgate.lab.traces.rows import TraceCall
-from swarmgate.lab.workload import KINDS, LoadKind, Priority, Wanted
+from swarmgate.lab.workload import KINDS, LoadKind, Player, Priority, Wanted
 
 SMALLEST_CAP_TOKENS = 256
 LONGEST_GAP_MS = 600_000  # a longer pause is a night, not a thought
@@ -73,13 +73,40 @@ class ClosedPlayer:
         else:
             pause_ms, call = next(self._steps)
             self._hosts, fetch = list(call.hosts), ""
-        t_ms = self._begin_ms if self._op == 0 else free_ms + pause_ms
+        t_ms = max(self._begin_ms, free_ms) if self._op == 0 else free_ms + pause_ms
         if t_ms >= self._until_ms:
             return None
         self._op += 1
         if fetch:
             return wanted_of(self.name, self._op, t_ms, call, self._character._replace(kind=FETCH, target=fetch))
         return wanted_of(self.name, self._op, t_ms, call, self._character)
+
+
+class Phases:
+    """One agent through several loads, each `(begin_ms, player)`: time and the count of its calls go on."""
+
+    def __init__(self, phases: Sequence[tuple[int, Player]]) -> None:
+        self._phases = list(phases)
+        self.name = phases[0][1].name
+        self._op = 0
+
+    @property
+    def closed(self) -> bool:
+        """As its present player is."""
+        return self._phases[0][1].closed
+
+    def next(self, free_ms: int = 0) -> Wanted | None:
+        """The next call of the first phase that has one."""
+        while True:
+            begin_ms, player = self._phases[0]
+            wanted = player.next(max(0, free_ms - begin_ms))
+            if wanted is not None:
+                self._op += 1
+                t_ms, deadline_ms = wanted.t_ms + begin_ms, wanted.deadline_ms + begin_ms
+                return wanted._replace(op=self._op, t_ms=t_ms, deadline_ms=deadline_ms)
+            if len(self._phases) == 1:
+                return None
+            del self._phases[0]
 
 
 def wanted_of(agent: str, op: int, t_ms: int, call: TraceCall, character: Character) -> Wanted:

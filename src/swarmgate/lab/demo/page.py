@@ -1,0 +1,122 @@
+"""
+The demo's result as one HTML page without a network: the table, the promises, and drawings inside it as SVG.
+
+Without matplotlib the page has its tables and says what is missing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from io import StringIO
+from typing import Any
+
+from swarmgate.lab.demo.figures import CLASSES, ArmFigures
+from swarmgate.lab.demo.plan import WINDOW_MS, DemoPlan
+from swarmgate.lab.demo.table import ROWS, promises
+
+STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
+    "table{border-collapse:collapse;margin:1rem 0}td,th{padding:.3rem .8rem;border-bottom:1px solid #d8dee4;text-align:right}"
+    "td:first-child,th:first-child{text-align:left}.yes{color:#1a7f37}.no{color:#cf222e}svg{max-width:100%;height:auto}"
+)
+NO_PLOTS = "<p>Drawings need matplotlib: <code>pip install 'swarmgate[plots]'</code>.</p>"
+
+
+def page(plan: DemoPlan, found: Sequence[ArmFigures], sources: Iterable[str]) -> str:
+    """The whole page."""
+    head = "".join(f"<th>{escape(arm.name)}</th>" for arm in found)
+    rows = "".join(
+        f"<tr><td>{escape(label)}</td>{''.join(f'<td>{escape(cell(arm))}</td>' for arm in found)}</tr>"
+        for label, cell in ROWS
+    )
+    verdicts = "".join(
+        f"<tr><td>{escape(one.text)}</td><td>{escape(one.came_to)}</td>"
+        f'<td class="{_word(kept=one.kept)}">{_word(kept=one.kept)}</td></tr>'
+        for one in promises(plan, found)
+    )
+    told = "".join(f"<li>{escape(source)}</li>" for source in sources)
+    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>swarmgate demo</title><style>{STYLE}</style></head>
+<body><h1>{plan.agents:,} agents, with a gate and without</h1>
+<p>The same trace in each arm: {plan.keys} keys with {plan.tokens_limit:,} tokens in any {WINDOW_MS // 1_000} s each, and web
+hosts with limits of their own. Witnesses at the targets counted every arrival; the gate was told the numbers and no more.</p>
+<table><tr><th></th>{head}</tr>{rows}</table><h2>What the gate was to show</h2><table>{verdicts}</table>
+{_drawings(plan, found)}
+<h2>Traces</h2><ul>{told}</ul></body></html>
+"""
+
+
+def _word(*, kept: bool) -> str:
+    return "yes" if kept else "no"
+
+
+def _drawings(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
+    try:
+        import matplotlib as mpl  # noqa: PLC0415 - optional, and slow to import
+    except ImportError:
+        return NO_PLOTS
+    mpl.use("Agg")
+    mpl.rcParams.update({"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    drawings: tuple[tuple[str, Callable[[Any], None]], ...] = (
+        ("Tokens answered per minute", lambda axes: _goodput(axes, plan, found)),
+        ("Refusals at the targets, per second", lambda axes: _refusals(axes, found)),
+        ("Wait for the target by class, P50 to P99 (ms)", lambda axes: _waits(axes, found)),
+        ("Arrivals over a published limit, the worst places", lambda axes: _over_limit(axes, found)),
+    )
+    return "".join(f"<h2>{escape(title)}</h2>{_svg(draw)}" for title, draw in drawings)
+
+
+def _svg(draw: Callable[[Any], None]) -> str:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    draw(figure.add_subplot())
+    out = StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _goodput(axes: Any, plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
+    for arm in found:
+        axes.plot([value / 1e6 for value in arm.series["tpm"]], label=arm.name, linewidth=1.4)
+    compiled = plan.tokens_compiled * plan.keys * 60_000 / WINDOW_MS / 1e6
+    axes.axhline(compiled, color="black", linestyle="--", linewidth=1, label="compiled limits, all keys")
+    axes.set(xlabel="s", ylabel="M tokens/min", ylim=(0, None))
+    axes.legend(fontsize=8)
+
+
+def _refusals(axes: Any, found: Sequence[ArmFigures]) -> None:
+    for arm in found:
+        axes.plot(arm.series["refusals"], label=arm.name, linewidth=1.4)
+    axes.set(xlabel="s", ylabel="refused/s", ylim=(0, None))
+    axes.legend(fontsize=8)
+
+
+def _waits(axes: Any, found: Sequence[ArmFigures]) -> None:
+    width = 0.8 / max(1, len(found))
+    for number, arm in enumerate(found):
+        have = [(at, arm.waits[rank]) for at, rank in enumerate(CLASSES) if rank in arm.waits]
+        places = [at + number * width for at, _ in have]
+        bottoms = [max(1, waits.p50_ms) for _, waits in have]
+        heights = [max(1, waits.p99_ms - waits.p50_ms) for _, waits in have]
+        axes.bar(places, heights, width * 0.9, bottom=bottoms, label=arm.name)
+    axes.set_xticks([at + 0.4 - width / 2 for at in range(len(CLASSES))], CLASSES)
+    axes.set(yscale="log", ylabel="ms")
+    axes.legend(fontsize=8)
+
+
+def _over_limit(axes: Any, found: Sequence[ArmFigures]) -> None:
+    totals: dict[str, int] = {}
+    for arm in found:
+        for place, count in arm.over_limit.items():
+            totals[place] = totals.get(place, 0) + count
+    worst = sorted(totals, key=lambda place: -totals[place])[:12]
+    left = [0] * len(worst)
+    for arm in found:
+        counts = [arm.over_limit.get(place, 0) for place in worst]
+        axes.barh(worst, counts, left=left, label=arm.name)
+        left = [a + b for a, b in zip(left, counts, strict=True)]
+    if worst:
+        axes.invert_yaxis()
+        axes.legend(fontsize=8)
+    else:
+        axes.text(0.5, 0.5, "none", ha="center")
