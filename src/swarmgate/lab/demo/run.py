@@ -92,7 +92,7 @@ def _gate(
     config.write_text(plan.gate_config(model_port, keys))
     provider = plan.stand_ins().providers[0]
     environment = {key_variable(number): provider.key_of(number) for number in range(1, keys + 1)}
-    arguments = ["up", "--config", str(config), "--port", str(gate_port), "--state", str(folder / "state")]
+    arguments = ["up", "--config", str(config), "--port", str(gate_port), "--state", str(folder / "state"), "--no-control"]
     return arguments, folder, environment
 
 
