@@ -64,7 +64,7 @@ def demo(
 def _lengths(seconds: int) -> Lengths:
     calm = seconds // 4
     rush = seconds - calm
-    return Lengths(calm, rush, min(25, rush), min(25, rush), min(20, rush))
+    return Lengths(calm, rush, min(25, rush), min(25, rush), min(15, rush))
 
 
 def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_text: bool) -> None:
@@ -84,8 +84,10 @@ def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_
 
 
 def _stay(plan: DemoPlan, folder: Path, talk: Console) -> None:
-    with world(plan, folder / "kept", keys=plan.keys) as places:
-        talk.print(f"The gate stays at http://127.0.0.1:{places.gate_port}/v1, with {plan.keys} keys. Ctrl-C ends it.")
+    with world(plan, folder / "kept", keys=plan.keys, options=("--port", "0", "--operator-port", "0")) as places:
+        gate = f"http://127.0.0.1:{places.gate_port}"
+        talk.print(f"The gate stays at {gate}/v1, with {plan.keys} keys; budgets: {gate}/swarmgate/v1/budgets")
+        talk.print(f"What else it says stands in {folder / 'kept' / 'gate.log'}. Ctrl-C ends it.", soft_wrap=True)
         signal.pause()
 
 

@@ -30,7 +30,7 @@ from swarmgate.core.retry import RUNG_MS
 
 LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
 RENEW_MS = 30_000
-CANDIDATES = 8  # keys offered in one take after a denial: with 3 of 20, budgets idled for 8 % of the time
+CANDIDATES = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
 ASK_STORE_AGAIN_MS = 250
 OLD_TOKENS = 3  # lost one after the other; then the store is too slow to be asked at once again
 DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's

@@ -22,7 +22,7 @@ CONNECTIONS = 8  # of one agent; more would be a bug of the agent
 HEARTBEAT_S = 10.0
 GATHER_S = 2.0  # over which the agents connect
 GATHERED_BY_S = 20.0
-LATEST_S = 3.0  # how long a run waits for what is still open
+LATEST_S = 2.0  # how long a run waits for what is still open
 
 
 class Job:

@@ -5,6 +5,7 @@ A way turns a wanted call into bytes for somebody, and an answer into what follo
 SDKs do (lab/baselines.py); those of the gate come back when the gate says so, with the ticket that it gave them.
 """
 
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from random import Random
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +18,8 @@ from swarmgate.http1.head import Header
 from swarmgate.http1.upstreams import Origin
 from swarmgate.lab.agents.body import CHAT, chat_body, get, post
 from swarmgate.lab.agents.wire import Answer
-from swarmgate.lab.baselines import Baseline, Direct, OneBudget
+from swarmgate.lab.baselines import Baseline, OneBudget
+from swarmgate.lab.baselines import Direct as LocalBackoff
 from swarmgate.lab.workload import Wanted
 
 NO = frozenset({403, 429, 503})
@@ -122,18 +124,24 @@ class ThroughGate:
         return self._egress or wanted.task_type != "fetch"
 
 
+class Direct(NamedTuple):
+    """What agents without a gate know: where their targets are, and whose key is whose (`key_of` an agent's name)."""
+
+    model: Origin
+    web: tuple[Origin, ...]
+    key_of: Mapping[str, str]
+    name: str
+
+
 class ByThemselves:
-    """Each agent calls targets itself with one of the keys, and repeats as its SDK does; `one_budget` paces all of them."""
+    """Each agent calls targets itself with its key, and repeats as its SDK does; `share` paces all of them together."""
 
     idle_ms = 5_000  # what httpx keeps an idle connection for
 
-    def __init__(self, model: Origin, web: tuple[Origin, ...], keys: tuple[str, ...], name: str, seed: int) -> None:
-        self._model = model
-        self._web = web
-        self._keys = keys
-        self._name = name
+    def __init__(self, known: Direct, seed: int) -> None:
+        self._known = known
         self._rng = Random(seed)
-        self._baseline: Baseline = Direct(self._rng)
+        self._baseline: Baseline = LocalBackoff(self._rng)
 
     def share(self, limit: int, window_ms: int) -> None:
         """From now on everything that leaves shares this one rate."""
@@ -145,15 +153,15 @@ class ByThemselves:
 
     def outgoing(self, wanted: Wanted, _ticket: bytes) -> Outgoing:
         """A call with the agent's own key; a fetch goes to the host's port."""
-        number = crc32(wanted.agent.encode())
+        known = self._known
         if wanted.task_type == "fetch":
-            origin = self._web[crc32(wanted.target.encode()) % len(self._web)]
+            origin = known.web[crc32(wanted.target.encode()) % len(known.web)]
             headers: list[Header] = [(b"x-lab-call", wanted.call_id.encode())]
             return Outgoing(origin, b"GET", get(b"/page/%d" % wanted.op, wanted.target.encode(), headers))
-        key = self._keys[number % len(self._keys)]
-        body = chat_body(wanted, self._name, is_stream=wanted.task_type in STREAMED)
-        host = f"{self._model.host}:{self._model.port}".encode()
-        return Outgoing(self._model, b"POST", post(CHAT, host, [(b"authorization", f"Bearer {key}".encode())], body))
+        body = chat_body(wanted, known.name, is_stream=wanted.task_type in STREAMED)
+        host = f"{known.model.host}:{known.model.port}".encode()
+        key: Header = (b"authorization", f"Bearer {known.key_of[wanted.agent]}".encode())
+        return Outgoing(known.model, b"POST", post(CHAT, host, [key], body))
 
     def after(self, _wanted: Wanted, answer: Answer, sends: int, now_ms: int) -> Next:
         """A repeat after the hint or after a delay; whatever an SDK would not repeat is over."""

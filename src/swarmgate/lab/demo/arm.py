@@ -6,7 +6,7 @@ The task comes as JSON, progress goes out as one JSON object a line, every half 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,9 +14,10 @@ import msgspec
 from swarmgate.http1.upstreams import Origin
 from swarmgate.lab.agents.records import CallRow, Fate, lines_of
 from swarmgate.lab.agents.swarm import Swarm
-from swarmgate.lab.agents.ways import ByThemselves, ThroughGate, Way
+from swarmgate.lab.agents.ways import ByThemselves, Direct, ThroughGate, Way
 from swarmgate.lab.demo.plan import MODEL, WINDOW_MS, DemoPlan
 from swarmgate.lab.standin.plan import LOOPBACK
+from swarmgate.lab.workload import Player
 
 PERIOD_S = 0.5
 Road = Literal["gate", "direct", "one_budget"]
@@ -60,23 +61,28 @@ async def run_arm(task: ArmTask, rows: Callable[[bytes], Any], tell: Callable[[b
     """Play the arm; `rows` gets lines of calls that ended, `tell` a line of progress."""
     loop = asyncio.get_running_loop()
     watch = _Watch(loop, rows, tell)
-    swarm = Swarm(loop, way_of(task), task.plan.workload(task.seconds, task.calm_s).players, watch.ended)
+    players = task.plan.workload(task.seconds, task.calm_s).players
+    swarm = Swarm(loop, way_of(task, players), players, watch.ended)
     watch.begin(swarm)
     await swarm.run(task.calm_s + task.seconds)
     watch.finish()
 
 
-def way_of(task: ArmTask) -> Way:
+def way_of(task: ArmTask, players: Sequence[Player]) -> Way:
     """The agents' way."""
+    plan = task.plan
     if task.road == "gate":
         return ThroughGate(Origin("http", LOOPBACK, task.gate_port), MODEL, egress=task.egress)
-    provider = task.plan.stand_ins().providers[0]
-    keys = tuple(provider.key_of(number) for number in range(1, task.plan.keys + 1))
+    provider = plan.stand_ins().providers[0]
+    # Nobody pools keys: each share of the agents has one, and teams stand side by side.
+    key_of = {
+        player.name: provider.key_of(number * plan.keys // len(players) + 1) for number, player in enumerate(players)
+    }
     web = tuple(Origin("http", LOOPBACK, port) for port in task.web_ports)
-    way = ByThemselves(Origin("http", LOOPBACK, task.model_port), web, keys, MODEL, seed=1)
+    way = ByThemselves(Direct(Origin("http", LOOPBACK, task.model_port), web, key_of, MODEL), seed=1)
     if task.road == "one_budget":
-        # One number for everything, as large as what the gate's budgets let through: only then nothing waits for nothing.
-        way.share(task.plan.compiled_calls, WINDOW_MS)
+        # One number for everything, as large as what the gate's budgets let through: less would waste, more would break.
+        way.share(plan.compiled_calls, WINDOW_MS)
     return way
 
 

@@ -6,13 +6,16 @@ The load is the trace's; the limits are set so that it is `OVERLOAD` times what 
 the gate is told the number and nothing else.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from swarmgate.core.compiler import Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
-from swarmgate.lab.standin.plan import HostPlan, ProviderPlan, StandInPlan
-from swarmgate.lab.traces.mix import MIX, Workload, workload
+from swarmgate.lab.standin.plan import LOOPBACK, HostPlan, ProviderPlan, StandInPlan
+from swarmgate.lab.traces.mix import MIX, PARTS, Workload, workload
 from swarmgate.lab.traces.players import Phases
+from swarmgate.lab.traces.shipped import trace_of
 from swarmgate.lab.workload import stream
 
 WINDOW_MS = 10_000
@@ -20,9 +23,10 @@ OVERLOAD_PERCENT = 120
 CALM_PERCENT = 85
 CALLS_PER_AGENT_MINUTE = 4.0
 LARGEST_TOKENS = 16_384
-REQUESTS_FACTOR = 2  # how far the limit on requests stands above what the tokens allow
+TOKENS_PER_REQUEST = 200  # limits as providers publish them: 10,000 requests beside 2 M tokens a minute
 MODEL = "lab-model"
 PROVIDER = "openai-like"
+UNKNOWN_HOSTS = "1 per 2s"
 LATENCY = "gpt-5.4-nano"  # 0.7 s and 3.9 ms a token: the users' mean answer of 2 s
 ANSWER_MS = 2_000
 AGENTS_PER_KEY = 100
@@ -36,7 +40,7 @@ class Lengths(NamedTuple):
     gate: int = 45
     direct: int = 25
     one_budget: int = 25
-    one_key: int = 20
+    one_key: int = 15
 
 
 class DemoPlan(NamedTuple):
@@ -57,7 +61,7 @@ class DemoPlan(NamedTuple):
     tokens_compiled: int
     offered_tokens: int
     offered_calls: int
-    egress: bool = False
+    egress: bool = True
 
     @property
     def compiled_calls(self) -> int:
@@ -106,8 +110,8 @@ class DemoPlan(NamedTuple):
         """What a web host takes."""
         return self.stand_ins().host(name)
 
-    def gate_config(self, model_port: int, keys: int) -> str:
-        """The gate's TOML: limits as published, keys by name."""
+    def gate_config(self, model_port: int, keys: int, web_ports: Sequence[int]) -> str:
+        """The gate's TOML: limits as published, keys by name, hosts pinned to the stand-ins' ports."""
         names = ", ".join(f'key-{n} = "env:{key_variable(n)}"' for n in range(1, keys + 1))
         window = f"{WINDOW_MS // 1_000}s"
         return f"""# Written by `swarmgate demo`.
@@ -116,7 +120,20 @@ base_url = "http://127.0.0.1:{model_port}/v1"
 keys = {{ {names} }}
 key_limits = ["{self.requests_limit} per {window}", "{self.tokens_limit} tokens per {window}"]
 largest_tokens = {LARGEST_TOKENS}
+
+[egress]                # nobody knows what these hosts take: begin with care, and do not grow beyond it
+unknown = "{UNKNOWN_HOSTS}"
+ceiling = "{UNKNOWN_HOSTS}"
+presets = "off"
+wait = "20s"
+
+[resolve]
+{self._pins(web_ports)}
 """
+
+    def _pins(self, ports: Sequence[int]) -> str:
+        names = sorted({host for part in PARTS for call in trace_of(part.trace).calls for host in call.hosts})
+        return "\n".join(f'"{name}" = "{LOOPBACK}:{ports[crc32(name.encode()) % len(ports)]}"' for name in names)
 
 
 def key_variable(number: int) -> str:
@@ -138,7 +155,7 @@ def make_plan(agents: int = 2_000, lengths: Lengths = Lengths(), profile: str = 
     calls = round(len(wanted) / windows)
     keys = max(1, agents // AGENTS_PER_KEY)
     limit, compiled = _limit_that_compiles_to(tokens * 100 // OVERLOAD_PERCENT // keys)
-    requests = max(10, calls * REQUESTS_FACTOR // keys)
+    requests = limit // TOKENS_PER_REQUEST
     return DemoPlan(agents, keys, lengths, profile, rate, limit, requests, compiled, tokens, calls)
 
 

@@ -4,7 +4,7 @@ The demo from beginning to end: fresh stand-ins for each arm, a gate before them
 Arms run in turn on the same trace; nothing of one is left in the next. What is shown while it runs is the caller's business.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -17,7 +17,10 @@ from swarmgate.lab.demo.children import Child, running
 from swarmgate.lab.demo.figures import ArmFigures, Evidence, Times, figures
 from swarmgate.lab.demo.plan import PROVIDER, DemoPlan, key_variable
 from swarmgate.lab.errors import LabError
+from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import read_rows
+
+LEAN = ("--port", "0", "--no-control")  # two cores carry the stand-ins, the agents and this
 
 
 class ArmSetup(NamedTuple):
@@ -70,8 +73,8 @@ def run_demo(plan: DemoPlan, folder: Path, screen: Screen) -> list[ArmFigures]:
 
 
 @contextmanager
-def world(plan: DemoPlan, folder: Path, *, keys: int, gate_port: int = 0) -> Iterator[Places]:
-    """Stand-ins, and a gate before them if `keys`; all of it is gone afterwards."""
+def world(plan: DemoPlan, folder: Path, *, keys: int, options: Sequence[str] = LEAN) -> Iterator[Places]:
+    """Stand-ins, and a gate before them if `keys`; all of it is gone afterwards. `options` are those of `up`."""
     folder.mkdir(parents=True, exist_ok=True)
     told, witness = folder / "stand-ins.json", folder / "witness.jsonl"
     told.write_text(plan.stand_ins().model_dump_json())
@@ -81,19 +84,23 @@ def world(plan: DemoPlan, folder: Path, *, keys: int, gate_port: int = 0) -> Ite
         if not keys:
             yield Places(folder, witness, ports, 0, (stand_ins,))
             return
-        with running("gate", *_gate(plan, folder, ports[PROVIDER], keys, gate_port)) as gate:
+        with running("gate", *_gate(plan, folder, ports, keys, options)) as gate:
             yield Places(folder, witness, ports, _port_of(gate), (stand_ins, gate))
 
 
 def _gate(
-    plan: DemoPlan, folder: Path, model_port: int, keys: int, gate_port: int
+    plan: DemoPlan, folder: Path, ports: dict[str, int], keys: int, options: Sequence[str]
 ) -> tuple[list[str], Path, dict[str, str]]:
     config = folder / "gate.toml"
-    config.write_text(plan.gate_config(model_port, keys))
+    config.write_text(plan.gate_config(ports[PROVIDER], keys, _web(ports)))
     provider = plan.stand_ins().providers[0]
     environment = {key_variable(number): provider.key_of(number) for number in range(1, keys + 1)}
-    arguments = ["up", "--config", str(config), "--port", str(gate_port), "--state", str(folder / "state"), "--no-control"]
+    arguments = ["up", "--config", str(config), "--state", str(folder / "state"), *options]
     return arguments, folder, environment
+
+
+def _web(ports: dict[str, int]) -> list[int]:
+    return [port for name, port in ports.items() if name.startswith(WEB)]
 
 
 def _port_of(gate: Child) -> int:
@@ -116,7 +123,7 @@ def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> A
 
 def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> int:
     """Run the agents; the machine's clock at their first wish."""
-    web = [port for name, port in places.ports.items() if name.startswith("web")]
+    web = _web(places.ports)
     rows = places.folder / "calls.jsonl"
     task = ArmTask(
         plan,
