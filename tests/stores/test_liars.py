@@ -6,8 +6,8 @@ import random
 
 import msgspec
 import pytest
-
 from gates import ask, asked, opened, until
+
 from swarmgate.core.answers import Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from gates import BUCKET, ask, asked, opened, until
 
 from conftest import wait_for
-from gates import BUCKET, ask, asked, opened, until
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits

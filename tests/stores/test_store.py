@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-
 from gates import ask, asked, opened, until
+
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Usage
 from swarmgate.core.events import StoreLost
