@@ -55,15 +55,20 @@ class PriceBook:
         """What a call costs in millionths of a US dollar; None if that is not known."""
         return cost_micro(self.of(model, provider, target), used)
 
-    def _look_up(self, model: str, provider: str, target: str) -> Price | None:
+    def own(self, model: str, target: str = "") -> Price | None:
+        """The operator's own price; the list is not read."""
         for name in (f"{target}/{model}", model):
             own = self._own.get(name) or next(
                 (price for key, price in self._own.items() if key[-1:] == "*" and name.startswith(key[:-1])), None
             )
             if own is not None:
                 return own
-        found = listed(model, provider)
-        return found.price if found else None
+        return None
+
+    def _look_up(self, model: str, provider: str, target: str) -> Price | None:
+        own = self.own(model, target)
+        found = listed(model, provider) if own is None else None
+        return found.price if found else own
 
 
 def cost_of(model: str, provider: str, used: Used) -> int | None:

@@ -26,6 +26,7 @@ from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import Journal
+from swarmgate.prices import PriceBook
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring_egress import budgets_of, egress_plan
@@ -71,6 +72,7 @@ def plan(config: Config) -> Plan:
         wiring_caps.caps(config),
         {name: table.context for name, table in config.task_types.items() if table.context is not None},
         egress,
+        PriceBook({name: table.price for name, table in config.prices.items()}),
     )
 
 

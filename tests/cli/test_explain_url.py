@@ -118,4 +118,7 @@ def test_a_running_gate_says_what_is_left(file):
     result = asyncio.run(play())
     assert result.exit_code == Exit.OK, result.output
     rows = json.loads(result.output)["budgets"]
-    assert [row["budget"] for row in rows] == ["papers: 30 requests per 60s", "papers: 4 concurrent"]
+    assert [(row["budget"], row["state"]) for row in rows] == [
+        ("papers: 30 requests per 60s", "ready"),
+        ("papers: 4 concurrent", "ready"),
+    ]

@@ -47,7 +47,7 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
     except BadTarget as bad:
         print(f"{bad.reason}: {bad}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    live = _live(gate) if found.budgets else {}
+    live = _live(gate, [one.name for one in (found.judged.policy, found.judged.domain) if one.budgets])
     rows = [_row(one, live.get(one.name, {})) for one in found.budgets]
     if as_json:
         print(json.dumps(as_object(found, told, rows), indent=2))
@@ -98,12 +98,13 @@ def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
     return "" if target.port in ports else f"port {target.port} is none of {', '.join(map(str, sorted(ports)))}"
 
 
-def _live(gate: str) -> dict[str, dict[str, Any]]:
-    """The budgets of the gate, by name; none if it does not answer, which is said on the way."""
+def _live(gate: str, policies: list[str]) -> dict[str, dict[str, Any]]:
+    """The budgets of these policies in the gate, by name; none if it does not answer, which is said on the way."""
     try:
-        return {row["budget"]: row for row in ask(gate, "budgets")["budgets"]}
+        pages = [ask(gate, "budgets", target=name) for name in policies]
     except typer.Exit:
         return {}
+    return {row["budget"]: row for page in pages for row in page["budgets"]}
 
 
 def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from swarmgate.gate.patient import Patient
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.view.hosts import UrlFinder
 from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
@@ -48,9 +49,11 @@ from swarmgate.http1.listen import Listening, listen
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
+from swarmgate.prices import PriceBook
 
 UPKEEP_MS = 250
 DRAIN_S = 30.0
+NO_PRICES = PriceBook()
 
 
 class Plan(NamedTuple):
@@ -69,6 +72,7 @@ class Plan(NamedTuple):
     caps: Caps | None = None
     ceilings: Mapping[str, int] = {}
     egress: EgressPlan | None = None  # without one there are no doors to other hosts
+    prices: PriceBook = NO_PRICES
 
 
 class Upkeep:
@@ -177,14 +181,23 @@ class Gate:
         self.window: Window | None = None
         self.operator: Operator | None = None
         if near is not None:
-            self.window = Window(near, clock, plan.ladders, published)
-            self.operator = Operator(near, pump, self.window.directory, served.forget)
-            views = self.window.surface(loop, pump, callers.ended, lambda: self.desk.is_stopping)
-            self.front.serve_below(VIEWS, views)
-            duties.append(self.window.look)
+            duties.append(self._open_views(plan, near, published, served.forget))
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, tuple(duties))
+
+    def _open_views(
+        self, plan: Plan, book: Book, published: dict[str, Published], forget: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Let the gate be looked at and operated; what is to be done a few times a second for that."""
+        self.window = window = Window(book, self.clock, plan.ladders, published)
+        self.operator = Operator(book, self.pump, window.directory, forget)
+        if plan.egress is not None and self.egress is not None:
+            window.directory.also(self.egress.hosts.rungs)
+            window.finder.by_url = UrlFinder(plan.egress, self.egress.hosts, self.clock).find
+        views = window.surface(self._loop, self.pump, self.callers.ended, lambda: self.desk.is_stopping, plan.prices)
+        self.front.serve_below(VIEWS, views)
+        return window.look
 
     def keep_writes(self, run: str, ask: Ask) -> None:
         """Let keyed writes go once the control process, which `ask` reaches, has them on file."""

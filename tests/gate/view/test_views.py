@@ -8,6 +8,7 @@ import pytest
 from stage import either, stage
 
 from eventually import eventually
+from swarmgate.core.target import parse_target
 from swarmgate.gate.view.events import MOST_LISTENERS
 
 LIMITED = """
@@ -215,7 +216,7 @@ def test_a_plan_puts_free_targets_first():
         (b'{"steps":[{"id":"a"}]}', "steps[0].model"),
         (b'{"steps":[{"id":"a","model":"busy","url":"http://x/"}]}', "steps[0].model"),
         (b'{"steps":[{"id":"a","model":"none"}]}', "steps[0].model"),
-        (b'{"steps":[{"id":"a","url":"http://x/"}]}', "steps[0].url"),
+        (b'{"steps":[{"id":"a","url":"ftp://x/"}]}', "steps[0].url"),
         (b'{"steps":[{"id":"a","model":"busy"},{"id":"a","model":"busy"}]}', "steps[1].id"),
         (b'{"steps":[{"id":"a","model":"busy","priority":"P9"}]}', "steps[0].priority"),
         (b'{"steps":[{"id":"a","model":"busy","lasts":"soon"}]}', "steps[0].lasts"),
@@ -229,6 +230,58 @@ def test_a_plan_that_cannot_be_read_names_its_step(body, param):
 
     answer = run(scene)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_a_plan_paces_hosts_that_nobody_has_called_yet_and_makes_none_known():
+    async def scene(running, client):
+        running.gate.store.book.birth_ms = 0  # nothing can have been forgotten
+        asked = {
+            "steps": [
+                *[{"id": f"new{number}", "url": "https://new.example/x"} for number in range(3)],
+                *[{"id": f"arxiv{number}", "url": "https://export.arxiv.org/api/query"} for number in range(2)],
+                {"id": "model", "model": "free"},
+            ]
+        }
+        plan = (await client.post("/swarmgate/v1/plan", json=asked)).json()
+        return plan, list(running.gate.egress.hosts.rungs())
+
+    plan, rungs = run(scene)
+    start = {one["id"]: one["not_before_ms"] for one in plan["order"]}
+    assert rungs == []
+    assert start["model"] == start["new0"] == 0
+    assert 0 < start["new1"] < start["new2"]
+    assert {one["target"] for one in plan["order"]} >= {"https://new.example", "https://export.arxiv.org#api"}
+
+
+def test_hosts_are_told_like_models_once_they_were_called():
+    async def scene(running, client):
+        egress = running.gate.egress
+        egress.hosts.place(parse_target("https://new.example/x").target, "GET", "/x")
+        page = await read(client, "budgets", target="new.example")
+        arxiv = await read(client, "budgets", target="arxiv-api/anonymous")
+        before = await read(client, "budgets")
+        egress.hosts.place(parse_target("https://export.arxiv.org/").target, "GET", "/api/query")
+        return page, arxiv, before, await read(client, "budgets")
+
+    page, arxiv, before, listed = run(scene)
+    assert [row["state"] for row in arxiv["budgets"]] == ["ready"] * len(arxiv["budgets"])
+    assert not any(row["target"] == "arxiv-api/anonymous" for row in before["budgets"])
+    assert {row["unit"] for row in page["budgets"]} == {"requests", "concurrent"}
+    assert "https://new.example" in {row["target"] for row in listed["targets"]}
+    assert any(row["target"] == "arxiv-api/anonymous" for row in listed["budgets"])
+
+
+def test_a_call_costs_what_the_operator_says():
+    priced = LIMITED + '\n[prices."down/m"]\ninput = 2.0\noutput = 10.0\n'
+
+    async def scene(_, client):
+        answer = await client.post("/v1/chat/completions", json=SAID | {"model": "free"})
+        other = await client.post("/v1/chat/completions", json=SAID)
+        return [await read(client, f"calls/{one.headers['x-request-id']}") for one in (answer, other)]
+
+    known, unknown = run(scene, text=priced)
+    assert known["cost_micro_usd"] == 9 * 2 + 3 * 10
+    assert unknown["cost_micro_usd"] is None
 
 
 def test_a_large_plan_lets_others_pass():

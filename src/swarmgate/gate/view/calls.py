@@ -9,9 +9,11 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
 from swarmgate.gate.view.surface import Query, number, words
+from swarmgate.prices import PriceBook
 
 STATES = ("queued", "running", "backoff", "ended")
 USUAL_ROWS = 200
@@ -25,7 +27,10 @@ Ended = deque[tuple[Call, Usage]]  # newest last
 class Calls:
     """Open calls and those that ended lately."""
 
-    def __init__(self, open_calls: Mapping[Call, None], ended: Ended, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, open_calls: Mapping[Call, None], ended: Ended, now_ms: Callable[[], int], prices: PriceBook
+    ) -> None:
+        self._prices = prices
         self._open = open_calls
         self._ended = ended
         self._now_ms = now_ms
@@ -57,11 +62,27 @@ class Calls:
         now_ms = self._now_ms()
         for call in self._open:
             if call.id == identity:
-                return call_row(call, now_ms) | _totals(call, getattr(call.wire, "usage", NO_USAGE))
+                return call_row(call, now_ms) | self._totals(call, getattr(call.wire, "usage", NO_USAGE))
         for call, usage in reversed(self._ended):
             if call.id == identity:
-                return call_row(call, now_ms) | _totals(call, usage)
+                return call_row(call, now_ms) | self._totals(call, usage)
         return None
+
+    def _totals(self, call: Call, usage: Usage) -> dict[str, object]:
+        """Tokens, and their cost where the operator has stated the price: the public list is the ledger's to read."""
+        prompt, output = usage
+        rung, cost = call.rungs[call.rung], None
+        if UNKNOWN not in usage:
+            cost = cost_micro(self._prices.own(rung.model, rung.target), Used(prompt, output))
+        return {
+            "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
+            "usage": {
+                "prompt_tokens": None if prompt == UNKNOWN else prompt,
+                "output_tokens": None if output == UNKNOWN else output,
+            },
+            "cost_micro_usd": cost,
+            "streamed": call.committed,
+        }
 
 
 def call_row(call: Call, now_ms: int) -> dict[str, object]:
@@ -95,18 +116,6 @@ def _until_ms(call: Call, now_ms: int) -> int | None:
     if denied is None or (call.state is not State.WAITING and not call.end):
         return None
     return max(0, denied.not_before_ms - denied.now_ms - (now_ms - call.asked_ms))
-
-
-def _totals(call: Call, usage: Usage) -> dict[str, object]:
-    prompt, output = usage
-    return {
-        "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
-        "usage": {
-            "prompt_tokens": None if prompt == UNKNOWN else prompt,
-            "output_tokens": None if output == UNKNOWN else output,
-        },
-        "streamed": call.committed,
-    }
 
 
 class Heartbeats:

@@ -45,6 +45,7 @@ class Directory:
         models = list(rungs)
         self._sources: list[Callable[[], Iterable[Rung]]] = [lambda: models]
         self._owners = _owners(models)
+        self._dormant = published.keys() - self._owners.keys()
         self.published = published
 
     def also(self, rungs: Callable[[], Iterable[Rung]]) -> None:
@@ -53,8 +54,12 @@ class Directory:
 
     @property
     def names(self) -> list[str]:
-        """Every budget that keeps a published limit."""
-        return list(self.published)
+        """Every budget that keeps a published limit, but for those of policies for hosts that nobody has called."""
+        for source in self._sources[1:]:
+            for rung in source():
+                for route in rung.routes.values():
+                    self._dormant.difference_update([demand[0] for demand in route.fixed])
+        return [name for name in self.published if name not in self._dormant]
 
     def owner(self, budget: str) -> Owner:
         """Whose it is; the budgets of hosts and of policies begin with the name of theirs."""

@@ -1,11 +1,12 @@
 """What a planned step would take: of a model, the first rung of its ladder with every key that is not out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import FIRST_TOKENS
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.planning import Way
+from swarmgate.core.limits import Limits
+from swarmgate.core.planning import NOTHING_FRESH, Way
 from swarmgate.core.record import Rung
 from swarmgate.gate.view.plans import Asked, Found
 
@@ -31,12 +32,12 @@ class ModelFinder:
         rungs = self._ladders.by_model.get(asked.model) or self._ladders.other(asked.model)
         if rungs is None:
             raise BadInput("model", f"has no route; nearest: {', '.join(self._ladders.nearest(asked.model))}")
-        return found_at(rungs[0], asked, self._now_ms())
+        reserve = min(asked.output_tokens or FIRST_TOKENS, FIRST_TOKENS)
+        return found_at(rungs[0], (asked.prompt_tokens, reserve), self._now_ms())
 
 
-def found_at(rung: Rung, asked: Asked, now_ms: int) -> Found:
-    """The ways of one rung: those of its keys that are in, or all of them from when the first is back."""
-    reserve = min(asked.output_tokens or FIRST_TOKENS, FIRST_TOKENS)
+def found_at(rung: Rung, size: tuple[int, int], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH) -> Found:
+    """The ways of one rung for a call of that size: its keys that are in, or all from when the first is back."""
     back_ms = {key: seen.back_at_ms for key, seen in rung.ring.views(now_ms).items()}
     keys = tuple(key for key, at_ms in back_ms.items() if at_ms <= now_ms)
     not_before_ms = 0
@@ -44,5 +45,5 @@ def found_at(rung: Rung, asked: Asked, now_ms: int) -> Found:
         not_before_ms = min(back_ms.values())
         keys = tuple(back_ms)
     routes = [rung.routes[key] for key in keys]
-    ways = tuple(Way(route.demands(asked.prompt_tokens, reserve), route.ways) for route in routes)
-    return Found(rung.target, ways, keys, not_before_ms)
+    ways = tuple(Way(route.demands(*size), route.ways) for route in routes)
+    return Found(rung.target, ways, keys, not_before_ms, fresh)

@@ -102,7 +102,8 @@ class Plans:
         if len(self._waiting) >= MOST_WAITING:
             request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
             return
-        fresh = {name: limits for one in found.values() for name, limits in one.fresh.items()}
+        kinds = {id(one.fresh): one.fresh for one in found.values()}.values()  # steps to new hosts share one
+        fresh = {name: limits for kind in kinds for name, limits in kind.items()}
         request.planning = Planning(self._book, steps, self._now_ms() + self._book.offset_ms, fresh)
         request.found = found
         self._waiting.append(request)
@@ -206,5 +207,5 @@ def _row(one: Planned, found: Found, now_ms: int) -> dict[str, object]:
         "kind": "now" if one.kind is None else _KINDS[one.kind],
         "waits_for": list(dict.fromkeys(name.removesuffix(WAY) for name in one.waits_for)) or keys,
         "target": found.target,
-        "key": found.keys[one.way] if one.start_ms is not None else None,
+        "key": (found.keys[one.way] or None) if one.start_ms is not None else None,
     }

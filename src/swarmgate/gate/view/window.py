@@ -19,6 +19,7 @@ from swarmgate.gate.view.finder import ModelFinder
 from swarmgate.gate.view.plans import Plans
 from swarmgate.gate.view.surface import Views
 from swarmgate.ports import Clock
+from swarmgate.prices import PriceBook
 
 
 class Window:
@@ -35,10 +36,15 @@ class Window:
         self.look = self.events.look
 
     def surface(
-        self, loop: asyncio.AbstractEventLoop, pump: Pump, ended: Ended, is_stopping: Callable[[], bool]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pump: Pump,
+        ended: Ended,
+        is_stopping: Callable[[], bool],
+        prices: PriceBook,
     ) -> Views:
         """What serves the paths below /swarmgate/v1/."""
-        calls = Calls(pump.open, ended, self._now_ms)
+        calls = Calls(pump.open, ended, self._now_ms, prices)
         self.heartbeats = heartbeats = Heartbeats(pump.open, self._now_ms, is_stopping)
         plans = Plans(loop, self._book, self._now_ms, self.finder)
         return Views(

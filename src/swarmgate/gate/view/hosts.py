@@ -1,0 +1,56 @@
+"""
+What a planned step to a URL would take: the budgets of its host as they are, or as they would begin.
+
+A host that nobody has called yet gets its budgets in a register of its own, which is thrown away: planning makes no
+host known, so a plan with a million names costs nothing afterwards.
+"""
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.limits import Limits
+from swarmgate.core.target import parse_target
+from swarmgate.core.target_errors import BadTarget
+from swarmgate.core.target_policy import judge
+from swarmgate.gate.egress.desk import USUAL_ANSWER_BYTES
+from swarmgate.gate.egress.hosts import Hosts, joint
+from swarmgate.gate.egress.plan import EgressPlan
+from swarmgate.gate.view.finder import found_at
+from swarmgate.gate.view.plans import Asked, Found
+from swarmgate.ports import Clock
+
+
+class UrlFinder:
+    """Steps by their URL, at the hosts of one gate."""
+
+    def __init__(self, plan: EgressPlan, hosts: Hosts, clock: Clock) -> None:
+        self._plan = plan
+        self._hosts = hosts
+        self._clock = clock
+        self._made_ms = -1
+        self._fresh: dict[str, Limits] = {}
+        self._scratch: Hosts | None = None
+
+    def find(self, asked: Asked) -> Found:
+        """Errors: `BadInput` for what is no URL of a target."""
+        try:
+            url = parse_target(asked.url)
+        except BadTarget as bad:
+            raise BadInput("url", str(bad)) from None
+        target, now_ms = url.target, self._clock.now_ms()
+        judged = judge(self._plan.policies, target.host, asked.method, url.path)
+        host = self._hosts.hosts.get(joint(target))
+        rung = host.rungs.get(target._replace(path_class=judged.path_class)) if host is not None else None
+        if rung is None:
+            rung = self._register(now_ms).place(target, asked.method, url.path).rung
+        return found_at(rung, (asked.prompt_tokens, USUAL_ANSWER_BYTES), now_ms, self._fresh)
+
+    def _register(self, now_ms: int) -> Hosts:
+        """One for all steps that are found at one instant, so that two steps to one new host share its budgets."""
+        if self._scratch is None or self._made_ms != now_ms:
+            self._made_ms, self._fresh = now_ms, {}
+            learned = self._hosts.learned()
+            self._scratch = Hosts(self._plan, self._clock, self._fresh.__setitem__, _never, {}, learned)
+        return self._scratch
+
+
+def _never(_budget: str) -> bool:
+    return False
