@@ -6,15 +6,17 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from swarmgate import wiring_caps
-from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Target
+from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Quota, Target
 from swarmgate.core.book import Book
 from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.ladders import Ladders
+from swarmgate.core.limits import BudgetKind
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
@@ -51,9 +53,13 @@ def gate(
     return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, client_context())
 
 
-def plan(config: Config) -> Plan:
-    """What is served: ladders, targets, budgets, lines."""
-    shops = {name: _Shop(name, target) for name, target in config.targets.items()}
+def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({})) -> Plan:
+    """
+    What is served: ladders, targets, budgets, lines. `kinds` are those of budgets that are in use already.
+
+    Errors: `BadLimit` if a limit needs a budget of another kind than the one in use.
+    """
+    shops = {name: _Shop(name, target, kinds) for name, target in config.targets.items()}
     routes = config.routes
     if shops and not routes:
         routes = {ANY_MODEL: (Deployment(next(iter(shops)), ANY_MODEL),)}
@@ -92,19 +98,23 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
 class _Shop:
     """One target with its keys: what every rung at it shares."""
 
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(self, name: str, target: Target, kinds: Mapping[str, BudgetKind]) -> None:
         self._name = name
         self._target = target
         self._retries = RetryBudget()
         self._dialect = dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
-        self._shared = [budget(f"{name}: {quota}", target.published(quota)) for quota in target.limits]
+        self._shared = [self._budget(name, quota, "", kinds) for quota in target.limits]
         self._own = {
             key: [
-                budget(f"{name}/{key}: {quota}", target.published(quota, f"{name}: keys {quota}"))
+                self._budget(f"{name}/{key}", quota, f"{name}: keys {quota.counts}", kinds)
                 for quota in target.key_limits
             ]
             for key in target.keys
         }
+
+    def _budget(self, owner: str, quota: Quota, line: str, kinds: Mapping[str, BudgetKind]) -> Budget:
+        name = f"{owner}: {quota.counts}"
+        return budget(name, self._target.published(quota, line), kinds.get(name))
 
     def budgets(self) -> Iterator[Budget]:
         yield from self._shared

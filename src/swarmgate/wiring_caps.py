@@ -76,10 +76,10 @@ def _groups(kind: str, tables: Mapping[str, Team], targets: Mapping[str, Target]
 def _shares(owner: str, percent: int, at: str, target: Target) -> Iterable[Budget]:
     """Its part of every limit of a target; of a limit per key, a part of all keys together."""
     for quota in target.limits:
-        yield _share(f"{owner} at {at}: {percent} % of {quota}", target, quota, percent, 1)
+        yield _share(f"{owner} at {at}: share of {quota.counts}", target, quota, percent, 1)
     for quota in target.key_limits:
         count = len(target.keys)
-        yield _share(f"{owner} at {at}: {percent} % of {count} x {quota}", target, quota, percent, count)
+        yield _share(f"{owner} at {at}: share of all keys, {quota.counts}", target, quota, percent, count)
 
 
 def _share(name: str, target: Target, quota: Quota, percent: int, count: int) -> Budget:

@@ -19,7 +19,7 @@ base_url = "http://127.0.0.1:9/v1"
 keys = { only = "env:KEY" }
 limits = ["600 per 60s", "4 concurrent"]
 """
-BUDGET = "up: 600 requests per 60s"
+BUDGET = "up: requests per 60s"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def states(gate):
 
 def test_a_target_is_paused_and_goes_on(gate):
     changed = order(gate, "pause", "up")
-    assert [one["budget"] for one in changed] == [BUDGET, "up: 4 concurrent"]
+    assert [one["budget"] for one in changed] == [BUDGET, "up: concurrent"]
     assert {state for state, *_ in states(gate).values()} == {"paused"}
     assert order(gate, "pause", "up") == []
     order(gate, "resume", "up")
@@ -84,9 +84,9 @@ def test_a_limit_changes_in_force(gate):
 
 
 def test_people_see_a_table(gate):
-    result = call("limit", "up: 4 concurrent", "5", "--reason", "a test", "--state", str(gate[0]))
+    result = call("limit", "up: concurrent", "5", "--reason", "a test", "--state", str(gate[0]))
     assert result.exit_code == Exit.OK
-    assert "up: 4 concurrent" in result.output
+    assert "up: concurrent" in result.output
     again = call("resume", "up", "--reason", "a test", "--state", str(gate[0]))
     assert "was so already" in again.output
 

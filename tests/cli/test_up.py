@@ -58,7 +58,7 @@ def provider():
 
 
 @contextlib.contextmanager
-def running(tmp_path, provider):
+def running(tmp_path, provider, *arguments):
     """The command with a key from the environment; gives the process and the URL that it printed."""
     environment = os.environ | {
         "OPENAI_API_KEY": KEY,
@@ -66,7 +66,11 @@ def running(tmp_path, provider):
         "XDG_STATE_HOME": str(tmp_path),
     }
     process = subprocess.Popen(
-        [COMMAND, "up", "--port", "0"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [COMMAND, "up", "--port", "0", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         line = process.stdout.readline()
@@ -102,6 +106,39 @@ def test_it_serves_drains_and_never_shows_the_key(tmp_path, provider):
     assert b"answered" in kept  # the journal
     assert KEY not in out + error
     assert KEY.encode() not in kept
+
+
+CONFIG = """
+[targets.up]
+base_url = "http://127.0.0.1:{port}/v1"
+keys = {{ only = "env:OPENAI_API_KEY" }}
+limits = ["{limit}"]
+"""
+
+
+def test_sighup_reads_the_file_again(tmp_path, provider):
+    file = tmp_path / "gate.toml"
+
+    def write(limit):
+        file.write_text(CONFIG.format(port=provider.port, limit=limit))
+
+    def hang_up(process):
+        process.send_signal(signal.SIGHUP)
+        return next(line for line in iter(process.stderr.readline, "") if "configuration" in line)
+
+    write("600 per 60s")
+    with running(tmp_path, provider, "--config", str(file), "--no-control") as (process, url):
+        assert ask(url) == ANSWER
+        write("many per 60s")
+        assert "stays as it was" in hang_up(process)
+        assert ask(url) == ANSWER
+        write("1_200 per 60s")
+        assert "2 budgets changed" in hang_up(process)
+        assert ask(url) == ANSWER
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+    assert KEY not in "".join(path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file())
 
 
 def run(*arguments, **environment):

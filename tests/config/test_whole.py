@@ -65,6 +65,7 @@ def test_a_good_file():
         ("500 per 60s", "500 per 60", 6, "targets.openai.limits[0]", "number and its unit"),
         ("500 per 60s", "0 per 60s", 6, "targets.openai.limits[0]", "at least 1"),
         ("200_000 tokens", "20_000 tokens", 7, "targets.openai.key_limits[0]", "largest_tokens"),
+        ('["500 per 60s"]', '["9 per 60s", "8 per 1m"]', 6, "targets.openai.limits", "two limits in requests per 60s"),
         ('["500 per 60s"]', '"500 per 60s"', 6, "targets.openai.limits", "write ['500 per 60s']"),
         ("50 concurrent", "50 concurrent per 1s", 7, "targets.openai.key_limits[1]", "no window"),
         ('"openai/gpt', '"openia/gpt', 14, "routes.fast", "nearest is 'openai'"),
@@ -81,7 +82,7 @@ def test_one_mistake_is_one_problem(good, bad, line, field, reason):
 
 
 def test_every_limit_that_cannot_be_kept_is_told():
-    text = GOOD.replace('"500 per 60s"', '"0 per 60s", "9 per 60s", "3 tokens per 1s"').replace("200_000", "20_000")
+    text = GOOD.replace('"500 per 60s"', '"0 per 60s", "9 concurrent", "3 tokens per 1s"').replace("200_000", "20_000")
     assert [problem[:2] for problem in problems(text)] == [
         (6, "targets.openai.limits[0]"),
         (6, "targets.openai.limits[2]"),

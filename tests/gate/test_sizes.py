@@ -9,7 +9,7 @@ base_url = "http://127.0.0.1:9/v1"
 keys = { only = "env:KEY" }
 key_limits = ["900000 tokens per 1s"]
 """
-BUDGET = "up/only: 900000 tokens per 1s"
+BUDGET = "up/only: tokens per 1s"
 ANSWER = whole(UNARY)  # 3 tokens of output
 
 

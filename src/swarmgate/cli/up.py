@@ -13,7 +13,7 @@ from swarmgate import __version__
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.loops import new_event_loop
-from swarmgate.config import Config, Listen
+from swarmgate.config import Config, Listen, load
 from swarmgate.control import data, token
 from swarmgate.core.record import Call
 
@@ -50,6 +50,7 @@ def up(
         _say,
         lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
         _bug,
+        None if config is None else lambda: load(config, os.environ),
     )
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         try:

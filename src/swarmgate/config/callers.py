@@ -30,7 +30,7 @@ class Capped(Table):
         """The budgets of `owner`."""
         for quota in self.limits:
             published, compiled = self.compiled(quota)
-            yield Budget(f"{owner}: {quota}", published, compiled)
+            yield Budget(f"{owner}: {quota.counts}", published, compiled)
 
     def compiled(self, quota: Quota) -> tuple[Published, Compiled]:
         """A cap and the budget that keeps it. Errors: `BadLimit`."""

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from swarmgate.core.compiler import Unit
 from swarmgate.core.duration import parse_duration_ms
@@ -24,8 +24,12 @@ class Quota(NamedTuple):
     window_ms: int
 
     def __str__(self) -> str:
-        window = f" per {self.window_ms / 1_000:g}s" if self.window_ms else ""
-        return f"{self.amount} {self.unit}{window}"
+        return f"{self.amount} {self.counts}"
+
+    @property
+    def counts(self) -> str:
+        """What it counts, without how much: the name of its budget stays when an amount is changed."""
+        return f"{self.unit} per {self.window_ms / 1_000:g}s" if self.window_ms else self.unit.value
 
 
 def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
@@ -48,6 +52,15 @@ def _list(value: object) -> object:
     return value
 
 
+def _each_once(quotas: tuple[Quota, ...]) -> tuple[Quota, ...]:
+    seen: set[str] = set()
+    for quota in quotas:
+        if quota.counts in seen:
+            raise BadInput("", f"has two limits in {quota.counts}; keep the smaller one")
+        seen.add(quota.counts)
+    return quotas
+
+
 def _model_quota(text: object) -> Quota:
     return read_quota(text, _OF_MODELS)
 
@@ -60,6 +73,10 @@ def _host_quota(text: object) -> Quota:
     return read_quota(text, _OF_HOSTS)
 
 
-Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list)]
-CapLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list)]
+Limits = Annotated[
+    tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list), AfterValidator(_each_once)
+]
+CapLimits = Annotated[
+    tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list), AfterValidator(_each_once)
+]
 HostLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list)]

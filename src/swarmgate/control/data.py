@@ -18,6 +18,7 @@ from swarmgate.control import link
 from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
 from swarmgate.control.pricing import keep
+from swarmgate.control.reload import Reload
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
@@ -48,7 +49,7 @@ class Setting(NamedTuple):
     Where it listens and what it says.
 
     `operator` None = without a control process. `say` is for people; `begun` hears the data and the operator port once it
-    serves; `failed` is told of a bug in one call.
+    serves; `failed` is told of a bug in one call. `again` reads the configuration anew at SIGHUP; it raises what is wrong.
     """
 
     listen: Listen
@@ -57,6 +58,7 @@ class Setting(NamedTuple):
     say: Callable[[str], None]
     begun: Callable[[int, str], None]
     failed: Callable[[Call, Exception], None]
+    again: Callable[[], Config] | None = None
 
 
 async def serve(config: Config, setting: Setting) -> int:
@@ -78,7 +80,7 @@ async def serve(config: Config, setting: Setting) -> int:
         running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
-        data, left = _Data(running, orders, setting), 0
+        data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
         if setting.operator is not None:
             running.keep_writes(journal.run, data.ask_control)
         try:
@@ -126,8 +128,9 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
 class _Data:
     """The gate, its link, and the control process."""
 
-    def __init__(self, running: Gate, orders: DataOrders, setting: Setting) -> None:
+    def __init__(self, running: Gate, orders: DataOrders, setting: Setting, reload: Reload) -> None:
         self._gate = running
+        self._reload = reload
         self._setting = setting
         self._orders = orders.table
         self._peers: set[link.Peer] = set()
@@ -142,6 +145,8 @@ class _Data:
         setting, loop = self._setting, asyncio.get_running_loop()
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, self._stopped.set)
+        if setting.again is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._reload.do, setting.again)
         self._door = await link.listen(setting.state, self._peer)
         if setting.operator is not None:
             await self._start_control(setting.operator)

@@ -6,18 +6,19 @@ compare-and-set in the store, then a revision with its author and reason in the 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from swarmgate.control.link import Order, Said
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.core.view import view
 from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
-from swarmgate.stores.journal.in_force import InForce, Limit, Why
+from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.memory.store import MemoryStore
 
@@ -107,6 +108,17 @@ class DataOrders:
             raise BadInput("amount", "must be an integer, and so must window_ms where it is said")
         why = _why(said)
         return self._recorded(self._operator.limit(_name(said), amount, window_ms or 0), why)
+
+    def reloaded(self, served: Plan, changed: Mapping[str, Limits]) -> None:
+        """The configuration was read again: its limits are the ones in force, and the changes are revisions."""
+        found = limits_of(served)
+        self._limits |= found
+        told = {name: limit._replace(limits=changed[name]) for name, limit in found.items() if name in changed}
+        self._in_force.adopt(told, Why(CONFIGURATION, "read again"), self._gate.clock.now_ms())
+        self._in_force.save()
+        self._journal.policy = self._in_force.policy
+        for row in self._in_force.rows(told, *self._journal.next()):
+            self._journal.add(row)
 
     def _recorded(self, changes: list[Change], why: Why) -> list[Said]:
         """What was changed, kept over restarts and told to the journal."""

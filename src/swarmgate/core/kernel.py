@@ -209,7 +209,7 @@ def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) ->
     cell = book.cells.get(name)
     if cell is None or cell.limits.revision != expected:
         return Revised(now_ms, done=False, revision=cell.limits.revision if cell else 0)
-    if _shape(limits) != _shape(cell.limits):
+    if shape(limits) != shape(cell.limits):
         return Revised(now_ms, done=False, revision=expected)
     touch(cell, now_ms)
     if cell.scale != limits.scale:
@@ -219,6 +219,7 @@ def revise(book: Book, name: str, expected: int, limits: Limits, raw_ms: int) ->
     return Revised(now_ms, done=True, revision=limits.revision)
 
 
-def _shape(limits: Limits) -> tuple[int, str, int, int, int]:
+def shape(limits: Limits) -> tuple[int, str, int, int, int]:
+    """What a revision cannot change."""
     window_ms = limits.window_ms if limits.kind is BudgetKind.COUNTER else 0
     return limits.kind, limits.line, limits.slices, limits.anchor_ms, window_ms

@@ -19,6 +19,10 @@ class Ladders:
     __slots__ = ("_families", "by_model")
 
     def __init__(self, ladders: Mapping[str, tuple[Rung, ...]]) -> None:
+        self.replace(ladders)
+
+    def replace(self, ladders: Mapping[str, tuple[Rung, ...]]) -> None:
+        """Serve these from now on: whoever holds this object sees them at the next call."""
         self.by_model = {name: rungs for name, rungs in ladders.items() if not name.endswith(ANY)}
         families = [(name.removesuffix(ANY), rungs) for name, rungs in ladders.items() if name.endswith(ANY)]
         self._families = sorted(families, key=lambda family: -len(family[0]))
@@ -33,6 +37,11 @@ class Ladders:
         """Every rung of every ladder, once."""
         ladders = [*self.by_model.values(), *(rungs for _, rungs in self._families)]
         return list({(rung.target, rung.model): rung for ladder in ladders for rung in ladder}.values())
+
+    @property
+    def ladders(self) -> dict[str, tuple[Rung, ...]]:
+        """Every ladder by its name."""
+        return self.by_model | {beginning + ANY: rungs for beginning, rungs in self._families}
 
     def other(self, model: str) -> tuple[Rung, ...] | None:
         """The ladder of a model that has none of its own; None if nothing serves it."""

@@ -41,9 +41,9 @@ class Budget(NamedTuple):
         return own if way is None else [*own, (self.name + WAY, way)]
 
 
-def budget(name: str, published: Published) -> Budget:
-    """The budget that keeps a published limit. Errors: `BadLimit` if none can."""
-    return Budget(name, published, compile_limit(published))
+def budget(name: str, published: Published, kind: BudgetKind | None = None) -> Budget:
+    """The budget that keeps a published limit, of that kind if one is in use. Errors: `BadLimit` if none can."""
+    return Budget(name, published, compile_limit(published, kind))
 
 
 def route(key: str, budgets: Iterable[Budget]) -> Route:

@@ -16,6 +16,11 @@ class CapDesk:
         self._store = store
         self._published = published
 
+    @property
+    def in_use(self) -> Caps:
+        """The caps in force."""
+        return self._caps
+
     def admit(self, call: Call) -> None:
         """Let the call take from what its caller may use, and know its team."""
         step, caps = call.step, self._caps

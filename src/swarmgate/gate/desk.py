@@ -42,7 +42,7 @@ class Desk:
         self.exchanges = exchanges
         self.targets = targets
         self.served = served
-        self._caps = caps
+        self.caps = caps
         self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
         self.most_open = MOST_OPEN
         self.is_stopping = False
@@ -63,8 +63,8 @@ class Desk:
         )
         call.client = client
         call.step = identity.step
-        if self._caps is not None:
-            self._caps.admit(call)
+        if self.caps is not None:
+            self.caps.admit(call)
         call.trace = identity.traceparent[3:35]
         if identity.ticket:
             place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)

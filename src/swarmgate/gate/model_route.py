@@ -43,7 +43,7 @@ class ModelRoutes:
     def __init__(self, desk: Desk, ladders: Ladders, ceilings: Mapping[str, int]) -> None:
         self.desk = desk
         self._ladders = ladders
-        self._ceilings = ceilings
+        self.ceilings = ceilings
         self._outputs = Outputs()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
@@ -88,7 +88,7 @@ class ModelRoutes:
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, relay.shape))
                 return
-            ceiling = self._ceilings.get(relay.identity.step.task_type)
+            ceiling = self.ceilings.get(relay.identity.step.task_type)
             if ceiling is not None and peeked.prompt_tokens > ceiling and PATHS[relay.path] == "generate":
                 relay.reply(self._too_long(relay, peeked, ceiling))
                 return

@@ -151,14 +151,15 @@ class Gate:
         self.journal = journal
         teacher = Teacher(journal, pump, clock)
         pump.attach(self.store, exchanges, callers, teacher)
-        published = dict(
-            plan.published
-        )  # an operator may change it; it grows and shrinks with the hosts that are called
+        self.ladders = plan.ladders
+        self.targets = dict(plan.targets)
+        # an operator may change it; it grows and shrinks with the hosts that are called
+        self.published = published = dict(plan.published)
         book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         near = book if isinstance(book, Book) else None
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
-        self.desk = Desk(pump, exchanges, plan.targets, served, caps)
+        self.desk = Desk(pump, exchanges, self.targets, served, caps)
         self.models = ModelRoutes(self.desk, plan.ladders, plan.ceilings)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))

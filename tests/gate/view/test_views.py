@@ -65,14 +65,14 @@ def test_budgets_say_what_is_left_and_of_whom():
     before, after = run(scene)
     assert [one["target"] for one in before["targets"]] == ["up", "down"]
     assert {one["state"] for one in before["budgets"] + before["targets"]} == {"ready"}
-    keyed = row(before, "up/first: 50 requests per 60s")
+    keyed = row(before, "up/first: requests per 60s")
     assert (keyed["unit"], keyed["limit"], keyed["window_ms"], keyed["key"]) == ("requests", 50, 60_000, "first")
     assert keyed["units_free_in_ms"] == {"P0": 0, "P1": 0, "P2": 0}
-    shared = row(before, "up: 2 concurrent")
+    shared = row(before, "up: concurrent")
     assert (shared["unit"], shared["key"], shared["window_ms"]) == ("concurrent", None, None)
     used = [
         name
-        for name in ("up/first: 50 requests per 60s", "up/second: 50 requests per 60s")
+        for name in ("up/first: requests per 60s", "up/second: requests per 60s")
         if row(after, name)["remaining"]["P0"] < row(before, name)["remaining"]["P0"]
     ]
     assert len(used) == 1

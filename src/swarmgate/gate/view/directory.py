@@ -69,6 +69,10 @@ class Directory:
         """Those of one target and of its keys, of one policy or one host; empty = no such name."""
         return [name for name in self.published if self.owner(name).target == target]
 
+    def forget(self) -> None:
+        """What takes from which budget is looked up anew: the ladders changed."""
+        self._known = -1
+
     def freshen(self, budget: str, fresh_ms: int) -> None:
         """A budget's tokens get old sooner from now on (core/compiler.py: X): in every route that takes from it."""
         for rung in self.rungs():

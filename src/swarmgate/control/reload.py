@@ -1,0 +1,52 @@
+"""SIGHUP: the configuration is read again; a mistake in it is told and changes nothing (design 3: data process)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from swarmgate.config import Config
+from swarmgate.control.orders import DataOrders
+from swarmgate.core.errors import BadInput
+from swarmgate.core.limits import BadLimit
+from swarmgate.gate.reload import kinds, reload
+from swarmgate.gate.service import Gate
+from swarmgate.problems import FileError
+from swarmgate.stores.memory.store import MemoryStore
+from swarmgate.wiring import plan
+
+LIVE: Final = frozenset({"targets", "routes", "agents", "teams", "environments", "task_types"})
+
+
+class Reload:
+    """What a running gate was configured with, and the way to another configuration."""
+
+    def __init__(self, config: Config, gate: Gate, orders: DataOrders, say: Callable[[str], None]) -> None:
+        self._config = config
+        self._gate = gate
+        self._orders = orders
+        self._say = say
+
+    def do(self, again: Callable[[], Config]) -> None:
+        """Read it and serve it; whatever is wrong leaves the old one in force."""
+        store = self._gate.store
+        assert isinstance(store, MemoryStore)
+        try:
+            fresh = again()
+            live = self._config.model_copy(update={name: getattr(fresh, name) for name in LIVE})
+            served = plan(live, kinds(store.book))
+            changed = reload(self._gate, store.book, served, self._renewed(fresh))
+        except (FileError, BadInput, BadLimit, OSError) as error:
+            self._say(f"{error}\nthe configuration in force stays as it was")
+            return
+        self._orders.reloaded(served, changed)
+        waits = [name for name in Config.model_fields if name not in LIVE and self._differs(fresh, name)]
+        self._config = live
+        also = f"; a restart is needed for {', '.join(waits)}" if waits else ""
+        self._say(f"the configuration was read again: {len(changed)} budgets changed{also}")
+
+    def _renewed(self, fresh: Config) -> set[str]:
+        """Targets whose keys are others than before."""
+        old = self._config.targets
+        return {name for name, target in fresh.targets.items() if name not in old or old[name].keys != target.keys}
+
+    def _differs(self, fresh: Config, section: str) -> bool:
+        return bool(getattr(fresh, section) != getattr(self._config, section))
