@@ -14,8 +14,26 @@ HOST = "127.0.0.1:8788"
 GOOD = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
 
 
+class Office:
+    """Agents' keys, as the routes know them."""
+
+    def listed(self):
+        return []
+
+    async def create(self, said):
+        return {"key": "sgk_1"}
+
+    async def rotate(self, identity, said):
+        return {"key": "sgk_2"}
+
+    async def revoke(self, identity):
+        return {"revoked": identity}
+
+
 class Desk:
     """What the routes are answered from."""
+
+    keys = Office()
 
     def __init__(self):
         self.wrong = {}

@@ -11,7 +11,7 @@ from swarmgate.cli import costs as cost_table
 from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
-from swarmgate.cli import lab, pause
+from swarmgate.cli import keys, lab, pause
 from swarmgate.cli import limit as limiter
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import prices as price_table
@@ -42,6 +42,7 @@ app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
 app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
 app.add_typer(lab.app, name="lab")
+app.add_typer(keys.app, name="keys")
 
 
 def _show_version(asked: bool) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from swarmgate.config import access as access_section
 from swarmgate.config import egress as egress_section
 from swarmgate.config import routes as route_section
+from swarmgate.config.access import Access
 from swarmgate.config.addresses import Listen, ListenText
 from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
@@ -25,7 +27,7 @@ from swarmgate.config.targets import Target
 from swarmgate.config.task_types import TaskType
 from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, problem
 
-REFERENCES = (route_section.unresolved, egress_section.unresolved)
+REFERENCES = (access_section.unresolved, route_section.unresolved, egress_section.unresolved)
 SECRET = ("keys",)
 
 
@@ -33,6 +35,7 @@ class Config(Table):
     """The whole file; without routes the only target serves every model, without targets there are no models."""
 
     listen: ListenText = Listen("127.0.0.1", 8787)
+    access: Access = Access()
     targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)
     agents: Agents = Agents()

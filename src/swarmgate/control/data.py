@@ -83,6 +83,7 @@ async def serve(config: Config, setting: Setting) -> int:
         data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
         if setting.operator is not None:
             running.keep_writes(journal.run, data.ask_control)
+            orders.admit_keys(running.ask_for_keys(required=config.access.agent_keys == "required"))
         try:
             left = await data.run()
         finally:
@@ -207,6 +208,8 @@ class _Data:
     def _hello(self, peer: link.Peer, said: link.Said) -> link.Said:
         """The control process works, and says where its port is."""
         self._control = peer
+        if "agent_keys" in said:
+            self._orders["agent_keys"](said["agent_keys"])
         self._operator = str(said.get("operator", ""))
         if self._child is not None:
             self._child.arguments[-1] = self._operator  # its successors listen where it did

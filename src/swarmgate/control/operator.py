@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swarmgate import __version__
+from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.control.link import LinkLost, Said
 from swarmgate.control.token import is_same
 from swarmgate.core.errors import BadInput
@@ -30,6 +31,8 @@ Answer = Callable[["Desk", Request], Awaitable[Response]]
 
 class Desk(Protocol):
     """What the routes are answered from: the control process."""
+
+    keys: KeyOffice
 
     async def order(self, name: str, said: Said) -> Any:
         """What the data process answers. Errors: `BadInput`, `LinkLost`."""
@@ -85,6 +88,26 @@ async def alerts(desk: Desk, _request: Request) -> Response:
     return JSONResponse(desk.alerts())
 
 
+async def keys(desk: Desk, _request: Request) -> Response:
+    """Every agent key that was ever made, without its secret."""
+    return JSONResponse(desk.keys.listed())
+
+
+async def create_key(desk: Desk, request: Request) -> Response:
+    """A new agent key: name, and as wanted team, targets, models, expires_in. It is told this once."""
+    return JSONResponse(await desk.keys.create(await _body(request)))
+
+
+async def rotate_key(desk: Desk, request: Request) -> Response:
+    """A successor with the same scope; the old key is good for `overlap` more (an hour)."""
+    return JSONResponse(await desk.keys.rotate(request.path_params["id"], await _body(request)))
+
+
+async def revoke_key(desk: Desk, request: Request) -> Response:
+    """Refused from now on."""
+    return JSONResponse(await desk.keys.revoke(request.path_params["id"]))
+
+
 async def order(desk: Desk, request: Request) -> Response:
     """Change the running gate: pause, resume, limit; a JSON object that names a budget or a target, author and reason."""
     name = request.path_params["name"]
@@ -108,6 +131,10 @@ ROUTES: Final[list[tuple[str, str, Answer]]] = [
     ("/calls", "GET", calls),
     ("/metrics", "GET", metrics),
     ("/alerts", "GET", alerts),
+    ("/keys", "GET", keys),
+    ("/keys", "POST", create_key),
+    ("/keys/{id}/rotate", "POST", rotate_key),
+    ("/keys/{id}/revoke", "POST", revoke_key),
     ("/orders/{name}", "POST", order),
 ]
 

@@ -5,6 +5,7 @@ Each order gets what was said with it and returns what JSON can carry; `BadInput
 compare-and-set in the store, then a revision with its author and reason in the journal (design 2: P12).
 """
 
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,7 +16,9 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
+from swarmgate.core.scope import Scope
 from swarmgate.core.view import view
+from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
@@ -48,6 +51,16 @@ class DataOrders:
             "resume": self.resume,
             "limit": self.limit,
         }
+
+    def admit_keys(self, keeper: Keeper) -> None:
+        """Let the table of agents' keys be replaced over the link (control/agent_keys.py: table)."""
+
+        def replace(said: Said) -> Said:
+            scopes = {name: _scope(told) for name, told in said["scopes"].items()}
+            keeper.replace(b64decode(said["pepper"]), scopes)
+            return {"keys": len(scopes)}
+
+        self.table["agent_keys"] = replace
 
     def state(self, _said: Said) -> Said:
         """Whether the gate takes calls, how many are open, and whether its journal is written."""
@@ -175,6 +188,11 @@ def _owners(ladders: Ladders) -> Iterator[tuple[str, tuple[str, str]]]:
 
 def _name(said: Said) -> str:
     return str(said.get("budget") or said.get("target") or "")
+
+
+def _scope(told: list[Any]) -> Scope:
+    identity, team, targets, models, expires_ms = told
+    return Scope(identity, team, tuple(targets), tuple(models), expires_ms)
 
 
 def _why(said: Said) -> Why:

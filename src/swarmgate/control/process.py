@@ -18,12 +18,14 @@ from typing import Any, Final, NamedTuple
 import uvicorn
 
 from swarmgate.control import link, operator
+from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.control.importer import Importer
 from swarmgate.control.token import token
 from swarmgate.control.watching import Watching
 from swarmgate.control.writes import WriteOrders
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.sql.agent_keys import AgentKeys
 from swarmgate.stores.sql.writes import Writes
 
 OK: Final = 0
@@ -45,12 +47,31 @@ class Options(NamedTuple):
     port: int
 
 
+class Files(NamedTuple):
+    """What it keeps: the ledger behind its importer, keyed writes, agents' keys."""
+
+    importer: Importer
+    writes: Writes
+    keys: AgentKeys
+
+    @classmethod
+    def opened(cls, folder: Path) -> "Files":
+        """Those of a state folder. Errors: `BadInput` for one that cannot be used; OSError."""
+        return cls(Importer.opened(folder), Writes.opened(folder), AgentKeys.opened(folder))
+
+    def close(self) -> None:
+        """Let all of them go."""
+        for file in self:
+            file.close()
+
+
 class Control:
     """One control process."""
 
-    def __init__(self, options: Options, importer: Importer, writes: Writes) -> None:
+    def __init__(self, options: Options, files: Files) -> None:
         self._options = options
-        self._importer = importer
+        self._importer = importer = files.importer
+        self.keys = KeyOffice(files.keys, self.order)
         self._over = asyncio.Event()
         self._is_alone = False  # the data process is gone
         self._peer: link.Peer | None = None
@@ -59,7 +80,7 @@ class Control:
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
         importer.listeners.append(self._watching.hear)
-        self.orders = WriteOrders(writes).table  # what the data process may ask
+        self.orders = WriteOrders(files.writes).table  # what the data process may ask
 
     async def run(self, door: socket.socket, secret: str) -> int:
         """Until the data process ends, or a signal comes; without one, whatever its journal holds is imported."""
@@ -80,7 +101,7 @@ class Control:
         )
         try:
             self._peer = await link.connect(self._options.state, lambda: link.Peer(self.orders, self._gone))
-            await self._peer.ask("hello", operator=f"{host}:{port}")
+            await self._peer.ask("hello", operator=f"{host}:{port}", agent_keys=self.keys.table())
         except (OSError, link.LinkLost):
             self._is_alone = True
             self._over.set()
@@ -177,7 +198,7 @@ def main(options: Options) -> int:
     """Run it; the exit code. What is wrong is said in one line."""
     try:
         secret = token(options.state)
-        importer, writes = Importer.opened(options.state), Writes.opened(options.state)
+        files = Files.opened(options.state)
     except (BadInput, OSError) as error:
         print(f"control: {error}", file=sys.stderr)  # noqa: T201  a process without a terminal of its own
         return REFUSED
@@ -187,16 +208,14 @@ def main(options: Options) -> int:
     except OSError as error:
         print(f"control: {options.host}:{options.port} cannot be listened on: {error.strerror}", file=sys.stderr)  # noqa: T201  see above
         return UNREACHABLE
-    return asyncio.run(_run(options, (importer, writes), door, secret))
+    return asyncio.run(_run(options, files, door, secret))
 
 
-async def _run(options: Options, files: tuple[Importer, Writes], door: socket.socket, secret: str) -> int:
-    importer, writes = files
+async def _run(options: Options, files: Files, door: socket.socket, secret: str) -> int:
     try:
-        return await Control(options, importer, writes).run(door, secret)
+        return await Control(options, files).run(door, secret)
     finally:
-        importer.close()
-        writes.close()
+        files.close()
 
 
 def _own_names(host: str, port: int) -> frozenset[str]:

@@ -12,6 +12,8 @@ class Reason(StrEnum):
     """Why a call did not simply succeed."""
 
     CALLER_BAD_REQUEST = "caller_bad_request"
+    CALLER_KEY_MISSING = "caller_key_missing"
+    CALLER_KEY_REFUSED = "caller_key_refused"
     CALLER_UNKNOWN_MODEL = "caller_unknown_model"
     CALLER_UNKNOWN_CALL = "caller_unknown_call"
     CALLER_UNKNOWN_PATH = "caller_unknown_path"
@@ -25,6 +27,7 @@ class Reason(StrEnum):
     CALLER_EARLY_BYTES = "caller_early_bytes"
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
+    POLICY_KEY_SCOPE = "policy_key_scope"
     POLICY_RATE = "policy_rate"
     POLICY_SLOTS = "policy_slots"
     POLICY_LINE = "policy_line"
@@ -74,6 +77,8 @@ class Reason(StrEnum):
 
 SENTENCES: dict[Reason, str] = {
     Reason.CALLER_BAD_REQUEST: "The request is not one that can be sent; nothing was sent and nothing charged.",
+    Reason.CALLER_KEY_MISSING: "This gate asks agents for a key of their own (sgk_...); the operator makes one.",
+    Reason.CALLER_KEY_REFUSED: "This agent key is unknown, expired or revoked; ask the operator for a new one.",
     Reason.CALLER_UNKNOWN_MODEL: "No route has this model; the nearest names are listed.",
     Reason.CALLER_UNKNOWN_CALL: "No call has this id: neither an open one nor one that ended lately.",
     Reason.CALLER_UNKNOWN_PATH: "This path is not served here.",
@@ -87,6 +92,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_EARLY_BYTES: "Bytes stand behind the head of CONNECT before it was answered; wait for the answer.",
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
+    Reason.POLICY_KEY_SCOPE: "This agent key may not call that; the operator sets what it may.",
     Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",

@@ -21,6 +21,8 @@ LONGEST_NAME = 80
 _DENIED, _BAD, _OWN = "http_request_denied", "http_request_error", "proxy_internal_error"  # RFC 9209 2.3
 _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_BAD_REQUEST: (400, _BAD),
+    Reason.CALLER_KEY_MISSING: (401, _DENIED),
+    Reason.CALLER_KEY_REFUSED: (401, _DENIED),
     Reason.CALLER_UNKNOWN_MODEL: (404, _BAD),
     Reason.CALLER_UNKNOWN_CALL: (404, _BAD),
     Reason.CALLER_UNKNOWN_PATH: (404, _BAD),
@@ -32,6 +34,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_WRITE_DONE: (409, _DENIED),
     Reason.CALLER_WRITE_MISMATCH: (422, _BAD),
     Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
+    Reason.POLICY_KEY_SCOPE: (403, _DENIED),
     Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
     Reason.POLICY_CONTEXT_CEILING: (413, _DENIED),
     Reason.CALLER_EARLY_BYTES: (400, _BAD),

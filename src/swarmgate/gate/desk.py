@@ -8,6 +8,7 @@ from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
+from swarmgate.core.scope import Scope
 from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
@@ -16,6 +17,7 @@ from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity
+from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.once import Once, Writer, key_of, payload_of
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.shapes import Shape
@@ -47,6 +49,7 @@ class Desk:
         self.most_open = MOST_OPEN
         self.is_stopping = False
         self.once: Once | None = None  # see Callers.once
+        self.keeper: Keeper | None = None  # agents' keys, where there are any
         self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
         self._numbers = count()
 
@@ -55,6 +58,10 @@ class Desk:
         if self.is_stopping:
             return Reason.GATE_STOPPING
         return Reason.GATE_BUSY if len(self.pump.open) >= self.most_open else None
+
+    def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
+        """What the key in a request's head allows; None = it carries none."""
+        return self.keeper.scope(fields) if self.keeper is not None else None
 
     def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int) -> Call:
         """A new call of this caller, with its caps and the place that its ticket keeps."""
@@ -78,7 +85,7 @@ class Desk:
 
         Errors: `BadInput` for a key that cannot be used.
         """
-        key = key_of(fields, call.step, "") if call.effect is Effect.WRITE else None
+        key = key_of(fields, call.step, call.team) if call.effect is Effect.WRITE else None
         if key is None:
             self.pump.arrive(call)
         elif self.once is None:

@@ -13,6 +13,8 @@ from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
 from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
+from swarmgate.gate.keeper import Keeper
+from swarmgate.gate.shapes import shape_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
@@ -59,7 +61,7 @@ class Front:
 
     `exact` has surfaces by path and `serve_below` by prefix, of which the longest wins; `absolute` serves targets in
     absolute form but for `own` authorities, which are the data port's and served as if they were not named; `tunnels`
-    serves CONNECT.
+    serves CONNECT. `keeper` knows agents' keys, where there are any.
     """
 
     def __init__(self) -> None:
@@ -68,6 +70,7 @@ class Front:
         self.absolute: Surface | None = None
         self.tunnels: Surface | None = None
         self.own: set[bytes] = set()
+        self.keeper: Keeper | None = None
         self.refused = 0
 
     def serve_below(self, prefix: bytes, surface: Surface) -> None:
@@ -76,8 +79,11 @@ class Front:
         self._below = sorted([*others, (prefix, surface)], key=lambda pair: -len(pair[0]))
 
     def on_request(self, end: ClientEnd, head: RequestHead) -> None:
-        """Find the surface; a path without one is answered here."""
+        """Find the surface; a path without one, and who may not come in, is answered here."""
         path = head.target
+        if self.keeper is not None and (why := self.keeper.refuses(head.fields)) is not None:
+            end.respond(*answers.refusal(why, shape=shape_of(path, head.fields)))
+            return
         surface = self.exact.get(path)
         if surface is not None and HOP not in head.fields:
             end.call = surface.begin(end, head, path, None)

@@ -92,7 +92,15 @@ class ModelRoutes:
             if ceiling is not None and peeked.prompt_tokens > ceiling and PATHS[relay.path] == "generate":
                 relay.reply(self._too_long(relay, peeked, ceiling))
                 return
+            scope = self.desk.scope(head.fields)
+            if scope is not None:
+                rungs = tuple(rung for rung in rungs if scope.allows(rung.target))
+                if not rungs or not scope.allows_model(peeked.model):
+                    relay.reply(answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", "model", relay.shape))
+                    return
             relay.call = call = self._call(relay, peeked, rungs)
+            if scope is not None and scope.team:
+                call.team = scope.team
             if call.effect is Effect.WRITE:
                 self.desk.arrive(relay, call, head.fields, relay.path, peeked.body)
             else:

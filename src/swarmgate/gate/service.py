@@ -22,7 +22,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
 from swarmgate.engine.alarm import LoopTimer
-from swarmgate.engine.clock import LoopClock, unix_s
+from swarmgate.engine.clock import LoopClock, unix_ms, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate import model_names
@@ -33,6 +33,7 @@ from swarmgate.gate.egress.opening import Egress, Surroundings
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
+from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.once import Ask, Once
@@ -199,6 +200,11 @@ class Gate:
         views = window.surface(self._loop, self.pump, self.callers.ended, lambda: self.desk.is_stopping, plan.prices)
         self.front.serve_below(VIEWS, views)
         return window.look
+
+    def ask_for_keys(self, *, required: bool) -> Keeper:
+        """From now on agents' keys count; who may replace them is given the keeper."""
+        self.front.keeper = self.desk.keeper = keeper = Keeper(unix_ms, required=required)
+        return keeper
 
     def keep_writes(self, run: str, ask: Ask) -> None:
         """Let keyed writes go once the control process, which `ask` reaches, has them on file."""

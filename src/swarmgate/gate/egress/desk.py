@@ -48,6 +48,7 @@ class EgressDesk:
         self.exchanges = desk.exchanges
         self.fire: Fire = desk.fire
         self.closed = desk.closed
+        self.scope = desk.scope
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = Shadow(desk.exchanges.now_ms)

@@ -91,8 +91,15 @@ class _Door:
             raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
         return place
 
+    def _in_scope(self, head: RequestHead, target: Target) -> None:
+        """Whether the caller's key may call this host. Errors: `Refusal`."""
+        scope = self._desk.scope(head.fields)
+        if scope is not None and not scope.allows(target.host):
+            raise _refused(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; host: {target.host}.", "host")
+
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
         place = self._place(url.target, head.method, url.path)
+        self._in_scope(head, url.target)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
         manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
@@ -151,6 +158,7 @@ class ConnectDoor(_Door):
         if end.is_early:
             raise _refused(Reason.CALLER_EARLY_BYTES)
         place = self._place(target, head.method, "/")
+        self._in_scope(head, target)
         policy = place.judged.policy
         if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
             raise _refused(Reason.POLICY_TUNNEL_UNMETERED, f'{target.authority}: {_WAYS}; or set connect = "tunnel".')

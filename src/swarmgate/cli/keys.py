@@ -1,0 +1,136 @@
+"""
+`swarmgate keys`: agents' keys, made, listed, rotated and revoked by whoever may read the gate's state folder.
+
+It works while no gate runs, too; a running one hears of each change at once. A key is printed once, to standard output, so
+that it can be piped into a secret store; everything else goes to standard error.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from swarmgate.cli.exits import Exit
+from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
+from swarmgate.cli.up import state_folder
+from swarmgate.config import Listen
+from swarmgate.control import link
+from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql.agent_keys import AgentKeys
+
+CREATE_EXAMPLE = (
+    "Example: swarmgate keys create reader --team lab --targets openai --targets '*.arxiv.org' --expires-in 30d"
+)
+LIST_EXAMPLE = "Example: swarmgate keys list"
+ROTATE_EXAMPLE = "Example: swarmgate keys rotate 3f9c2a71d0 --overlap 10m"
+REVOKE_EXAMPLE = "Example: swarmgate keys revoke 3f9c2a71d0"
+app = typer.Typer(help="Keys that agents show to the gate.", no_args_is_help=True)
+
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="As `swarmgate keys list` shows it.")]
+
+
+@app.command(epilog=CREATE_EXAMPLE)
+def create(  # noqa: PLR0913, PLR0917  one option each
+    name: Annotated[str, typer.Argument(help="Whose it is, for people.")],
+    team: Annotated[str, typer.Option(help="The team that its calls are counted for.")] = "",
+    targets: Annotated[
+        list[str] | None, typer.Option(help="Targets or hosts it may call; * stands for anything.")
+    ] = None,
+    models: Annotated[list[str] | None, typer.Option(help="Models it may ask for; * stands for anything.")] = None,
+    expires_in: Annotated[str, typer.Option(help="For how long it is good, as 12h or 30d; without it for ever.")] = "",
+    state: State = None,
+    port: Port = USUAL_PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, this once."""
+    wanted = {"name": name, "team": team, "targets": targets, "models": models, "expires_in": expires_in}
+    made = _done(_folder(state, port), lambda office: office.create(wanted))
+    print(json.dumps(made) if as_json else made["key"])
+
+
+@app.command("list", epilog=LIST_EXAMPLE)
+def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
+    """Every key that was ever made."""
+
+    async def listed(office: KeyOffice) -> list[dict[str, Any]]:
+        return office.listed()
+
+    rows = _done(_folder(state, port), listed)
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table("id", "name", "team", "targets", "models", "made", "good until", expand=False)
+    for row in rows:
+        until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
+        lists = ", ".join(row["targets"]), ", ".join(row["models"])
+        table.add_row(row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)
+    Console().print(table)
+
+
+@app.command(epilog=ROTATE_EXAMPLE)
+def rotate(
+    identity: KeyId,
+    overlap: Annotated[str, typer.Option(help="For how long the old key is still good.")] = "1h",
+    state: State = None,
+    port: Port = USUAL_PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Make a successor with the same scope, and print it."""
+    made = _done(_folder(state, port), lambda office: office.rotate(identity, {"overlap": overlap}))
+    print(json.dumps(made) if as_json else made["key"])
+
+
+@app.command(epilog=REVOKE_EXAMPLE)
+def revoke(identity: KeyId, state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
+    """Refuse a key from now on."""
+    done = _done(_folder(state, port), lambda office: office.revoke(identity))
+    print(json.dumps(done) if as_json else f"{identity} is revoked")
+
+
+def _folder(state: Path | None, port: int) -> Path:
+    return state or state_folder(Listen("127.0.0.1", port))
+
+
+def _done(folder: Path, act: Callable[[KeyOffice], Awaitable[Any]]) -> Any:
+    """What came of it; a running gate has heard of it. Ends the program where it cannot be done."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with closing(AgentKeys.opened(folder)) as keys:
+            return asyncio.run(_act(folder, keys, act))
+    except BadInput as bad:
+        raise _stop(Exit.USAGE, str(bad)) from None
+    except OSError as error:
+        raise _stop(Exit.USAGE, f"{folder}: {error.strerror or error}") from None
+
+
+async def _act(folder: Path, keys: AgentKeys, act: Callable[[KeyOffice], Awaitable[Any]]) -> Any:
+    async def tell(order: str, said: link.Said) -> None:
+        try:
+            peer = await link.connect(folder, lambda: link.Peer({}))
+        except OSError:
+            print(f"no gate runs in {folder}; the next one there knows the keys", file=sys.stderr)
+            return
+        try:
+            await peer.ask(order, **said)
+        finally:
+            peer.close()
+
+    return await act(KeyOffice(keys, tell))
+
+
+def _day(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M} UTC" if at_ms else ""
+
+
+def _stop(code: Exit, text: str) -> typer.Exit:
+    print(text, file=sys.stderr)
+    return typer.Exit(code)

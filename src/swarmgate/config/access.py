@@ -1,0 +1,32 @@
+"""`[access]`: whether agents must show a key of their own."""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any, Literal
+
+from swarmgate.config.table import Table
+from swarmgate.problems import Loc
+
+
+class Access(Table):
+    """`optional`: who shows a key is held to it, others may come too. `required`: nobody comes in without one."""
+
+    agent_keys: Literal["optional", "required"] = "optional"
+
+
+def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Whoever can reach the port can spend what is behind it: beyond loopback agents need keys (reliability AZ-01)."""
+    listen, access = raw.get("listen"), raw.get("access")
+    host = listen.rpartition(":")[0].strip("[]") if isinstance(listen, str) else ""
+    required = isinstance(access, dict) and access.get("agent_keys") == "required"
+    if host and not required and not is_local(host):
+        reason = f'{host!r} is not loopback: others could spend your keys; write [access] agent_keys = "required" too'
+        yield ("listen",), reason
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches a port that listens there."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

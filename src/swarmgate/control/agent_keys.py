@@ -1,0 +1,90 @@
+"""
+Agents' keys as operators handle them: made, rotated, revoked; each change is in force at the gate before it is answered.
+
+A key is told once, in the answer that makes it. The gate gets hashes and the pepper over the link (design 4: agents' keys).
+"""
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from swarmgate.control.link import Said
+from swarmgate.core.duration import parse_duration_ms
+from swarmgate.core.errors import BadInput
+from swarmgate.core.scope import ANY, Scope
+from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.sql.agent_keys import AgentKeys
+
+USUAL_OVERLAP_MS: Final = 3_600_000
+MOST_PATTERNS: Final = 100
+Tell = Callable[[str, Said], Awaitable[Any]]
+
+
+class KeyOffice:
+    """`tell` reaches the data process."""
+
+    def __init__(self, keys: AgentKeys, tell: Tell) -> None:
+        self._keys = keys
+        self._tell = tell
+
+    def table(self) -> dict[str, Any]:
+        """What the gate admits now (gate/keeper.py), as the link carries it."""
+        scopes = {name: list(scope) for name, scope in self._keys.in_force(unix_ms()).items()}
+        return {"pepper": b64encode(self._keys.pepper).decode(), "scopes": scopes}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every key, without secrets."""
+        return self._keys.listed()
+
+    async def create(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """name, and as wanted: team, targets, models, expires_in. Errors: `BadInput`."""
+        _known(said, "name", "team", "targets", "models", "expires_in")
+        now_ms = unix_ms()
+        lasts = said.get("expires_in")
+        expires_ms = now_ms + parse_duration_ms(str(lasts), "expires_in") if lasts else 0
+        scope = Scope("", _text(said, "team"), _patterns(said, "targets"), _patterns(said, "models"), expires_ms)
+        key = self._keys.create(_text(said, "name"), scope, now_ms)
+        await self._publish()
+        return {"key": key}
+
+    async def rotate(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        """A successor; `overlap` says how long the old key is still good. Errors: `BadInput`."""
+        _known(said, "overlap")
+        overlap = said.get("overlap")
+        overlap_ms = parse_duration_ms(str(overlap), "overlap") if overlap else USUAL_OVERLAP_MS
+        key = self._keys.rotate(identity, overlap_ms, unix_ms())
+        await self._publish()
+        return {"key": key}
+
+    async def revoke(self, identity: str) -> dict[str, Any]:
+        """Refused from now on. Errors: `BadInput`."""
+        self._keys.revoke(identity, unix_ms())
+        await self._publish()
+        return {"revoked": identity}
+
+    async def _publish(self) -> None:
+        await self._tell("agent_keys", self.table())
+
+
+def _known(said: Mapping[str, Any], *names: str) -> None:
+    for name in said:
+        if name not in names:
+            raise BadInput(name, f"is unknown; known: {', '.join(names)}")
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    value = said.get(name, "")
+    if not isinstance(value, str):
+        raise BadInput(name, "must be text")
+    return value
+
+
+def _patterns(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = said.get(name) or list(ANY)
+    if (
+        not isinstance(value, list)
+        or len(value) > MOST_PATTERNS
+        or not all(isinstance(one, str) and one for one in value)
+    ):
+        raise BadInput(name, f"must be a list of at most {MOST_PATTERNS} names or patterns")
+    return tuple(value)

@@ -1,0 +1,41 @@
+"""
+What an agent's key allows: whose it is, which targets and models it may call, and until when.
+
+A key names a tenant, never a priority or a limit: those belong to the operator's configuration. What is known of a key here
+is its hash; the key itself is shown once, to whoever made it (design 4: agents' keys; reliability AZ, TI).
+"""
+
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from typing import NamedTuple
+
+PREFIX = "sgk_"
+NEVER_MS = 0
+ANY = ("*",)
+
+
+class Scope(NamedTuple):
+    """One agent key: `targets` and `models` are patterns; `expires_ms` 0 = never."""
+
+    id: str
+    team: str = ""
+    targets: tuple[str, ...] = ANY
+    models: tuple[str, ...] = ANY
+    expires_ms: int = NEVER_MS
+
+    def allows(self, target: str) -> bool:
+        """Whether this target, or host, may be called."""
+        return any(fnmatchcase(target, pattern) for pattern in self.targets)
+
+    def allows_model(self, model: str) -> bool:
+        """Whether this model may be asked for."""
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+    def lives(self, now_ms: int) -> bool:
+        """Whether the key may still be used."""
+        return self.expires_ms == NEVER_MS or now_ms < self.expires_ms
+
+
+def key_hash(key: str, pepper: bytes) -> str:
+    """The name under which a key is known; without the pepper nobody finds the key by trying."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=32, key=pepper).hexdigest()

@@ -1,0 +1,86 @@
+"""
+Who may come in: the keys of agents, looked up by hash, once per request's head.
+
+The table comes from the control process and is replaced whole, so that a key that is revoked there is refused here at the next
+request. A key stands where its surface's clients put theirs: `Authorization`, `x-api-key` or `api-key`, `x-swarmgate-key`,
+`Proxy-Authorization` (design 5: Identity in). None of it goes upstream.
+"""
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping
+
+from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import PREFIX, Scope, key_hash
+
+_PREFIX = PREFIX.encode()
+_BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
+_SCHEMES = (b"authorization", b"proxy-authorization")
+MOST_REMEMBERED = 4_096
+
+
+class Keeper:
+    """`admit` each head; `replace` the table. `required` = nobody comes in without a key."""
+
+    def __init__(self, now_ms: Callable[[], int], *, required: bool) -> None:
+        self.required = required
+        self._now_ms = now_ms
+        self._pepper = b""
+        self._scopes: dict[str, Scope] = {}
+        self._seen: dict[bytes, Scope | None] = {}
+        self.refused = 0
+
+    def replace(self, pepper: bytes, scopes: Mapping[str, Scope]) -> None:
+        """From now on these keys, by hash, and no others."""
+        self._pepper, self._scopes = pepper, dict(scopes)
+        self._seen.clear()
+
+    def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
+        """Whose key a head carries; None = it has none that is good."""
+        key = presented(fields)
+        if not key:
+            return None
+        if key in self._seen:
+            scope = self._seen[key]
+        else:
+            scope = self._scopes.get(key_hash(key.decode("latin-1"), self._pepper))
+            if len(self._seen) >= MOST_REMEMBERED:
+                self._seen.clear()
+            self._seen[key] = scope
+        return scope if scope is not None and scope.lives(self._now_ms()) else None
+
+    def refuses(self, fields: Mapping[bytes, bytes]) -> Reason | None:
+        """Why a request may not come in; None if it may. A key that is no good is refused even where none is needed."""
+        if self.scope(fields) is not None:
+            return None
+        if presented(fields):
+            self.refused += 1
+            return Reason.CALLER_KEY_REFUSED
+        if self.required:
+            self.refused += 1
+            return Reason.CALLER_KEY_MISSING
+        return None
+
+
+def presented(fields: Mapping[bytes, bytes]) -> bytes:
+    """The agent key in a head; empty = none. What does not look like one is some SDK's placeholder."""
+    return next((value for value in _presented(fields) if value.startswith(_PREFIX)), b"")
+
+
+def _presented(fields: Mapping[bytes, bytes]) -> Iterable[bytes]:
+    for name in _BARE:
+        if name in fields:
+            yield fields[name].strip()
+    for name in _SCHEMES:
+        scheme, _, said = fields.get(name, b"").partition(b" ")
+        if scheme.lower() == b"bearer":
+            yield said.strip()
+        elif scheme.lower() == b"basic":
+            yield from _basic(said.strip())
+
+
+def _basic(said: bytes) -> Iterable[bytes]:
+    """User and password: proxies are given a key as either (`http://sgk_...@host`)."""
+    try:
+        yield from b64decode(said, validate=True).split(b":", 1)
+    except ValueError:
+        return

@@ -1,0 +1,140 @@
+"""
+Agents' keys on file: hashes with what they allow; never a key.
+
+A rotated key stays good for a while beside its successor, so that agents can change over. A revoked one stays on file, so
+that the ledger's rows keep their meaning.
+"""
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any, Final, Self
+
+from sqlalchemy import BigInteger, Column, Connection, MetaData, String, Table, create_engine, insert, select, text
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import StaticPool
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.scope import PREFIX, Scope, key_hash
+
+FILE: Final = "agent_keys.sqlite3"
+SCHEMA: Final = 1
+MOST_KEYS: Final = 10_000
+LONGEST_NAME: Final = 60
+_SECRET_BYTES: Final = 32
+metadata = MetaData()
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("hash", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("team", String, nullable=False, server_default=""),
+    Column("targets", String, nullable=False),
+    Column("models", String, nullable=False),
+    Column("made_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False, server_default="0"),
+    Column("revoked_ms", BigInteger, nullable=False, server_default="0"),
+)
+pepper_table = Table("pepper", metadata, Column("value", String, primary_key=True))
+
+
+class AgentKeys:
+    """`create`, `rotate`, `revoke`, `listed`; `in_force` is what a gate admits."""
+
+    def __init__(self, path: Path) -> None:
+        self._engine = create_engine(
+            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5}, poolclass=StaticPool
+        )
+        self.pepper = b""
+
+    @classmethod
+    def opened(cls, folder: Path) -> Self:
+        """The keys of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used."""
+        path = folder / FILE
+        path.touch(mode=0o600)
+        opened = cls(path)
+        try:
+            with opened._engine.begin() as link:
+                version = link.execute(text("PRAGMA user_version")).scalar_one()
+                if version > SCHEMA:
+                    raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
+                metadata.create_all(link)
+                link.execute(text(f"PRAGMA user_version={SCHEMA}"))
+                found = link.execute(select(pepper_table.c.value)).scalar()
+                if found is None:
+                    found = secrets.token_hex(_SECRET_BYTES)
+                    link.execute(insert(pepper_table).values(value=found))
+                opened.pepper = bytes.fromhex(found)
+        except DatabaseError as error:
+            raise BadInput(
+                str(path), f"cannot be used ({error.orig}); restore a backup: it has every agent's key"
+            ) from None
+        return opened
+
+    def create(self, name: str, wanted: Scope, now_ms: int) -> str:
+        """A new key with this scope (its `id` is made here); the key itself. Errors: `BadInput`."""
+        if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+            raise BadInput("name", f"must be 1 to {LONGEST_NAME} printable characters")
+        if wanted.expires_ms and wanted.expires_ms <= now_ms:
+            raise BadInput("expires", "is past already")
+        with self._engine.begin() as link:
+            if len(link.execute(select(keys.c.id)).all()) >= MOST_KEYS:
+                raise BadInput("name", f"cannot be added: there are {MOST_KEYS} keys already")
+            return self._add(link, name, wanted, now_ms)
+
+    def rotate(self, identity: str, overlap_ms: int, now_ms: int) -> str:
+        """A successor with the same scope; the old key is good for `overlap_ms` more. Errors: `BadInput`."""
+        with self._engine.begin() as link:
+            old = self._found(link, identity)
+            if old["revoked_ms"] or (old["expires_ms"] and old["expires_ms"] <= now_ms):
+                raise BadInput("id", f"{identity} is no longer good; create a new key")
+            ends_ms = min(old["expires_ms"] or now_ms + overlap_ms, now_ms + overlap_ms)
+            link.execute(keys.update().where(keys.c.id == identity).values(expires_ms=max(1, ends_ms)))
+            return self._add(link, old["name"], _scope(old), now_ms)
+
+    def revoke(self, identity: str, now_ms: int) -> None:
+        """From now on it is refused. Errors: `BadInput`."""
+        with self._engine.begin() as link:
+            if not self._found(link, identity)["revoked_ms"]:
+                link.execute(keys.update().where(keys.c.id == identity).values(revoked_ms=now_ms))
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every key that was ever made, newest last, without its hash."""
+        with self._engine.begin() as link:
+            rows = link.execute(select(keys).order_by(keys.c.made_ms)).mappings().all()
+        return [
+            {**row, "targets": json.loads(row["targets"]), "models": json.loads(row["models"])}
+            for row in ({name: value for name, value in row.items() if name != "hash"} for row in rows)
+        ]
+
+    def in_force(self, now_ms: int) -> dict[str, Scope]:
+        """Scopes by hash of the keys that are good now."""
+        with self._engine.begin() as link:
+            rows = link.execute(select(keys).where(keys.c.revoked_ms == 0)).mappings().all()
+        return {row["hash"]: scope for row in rows if (scope := _scope(row)).lives(now_ms)}
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._engine.dispose()
+
+    def _add(self, link: Connection, name: str, scope: Scope, now_ms: int) -> str:
+        identity = secrets.token_hex(5)
+        key = f"{PREFIX}{identity}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+        told = {"id": identity, "hash": key_hash(key, self.pepper), "name": name, "team": scope.team}
+        told |= {"targets": json.dumps(scope.targets), "models": json.dumps(scope.models)}
+        link.execute(insert(keys).values(**told, made_ms=now_ms, expires_ms=scope.expires_ms))
+        return key
+
+    @staticmethod
+    def _found(link: Connection, identity: str) -> Any:
+        found = link.execute(select(keys).where(keys.c.id == identity)).mappings().first()
+        if found is None:
+            raise BadInput("id", f"{identity[:LONGEST_NAME]!r} is no key; `swarmgate keys list` has them")
+        return found
+
+
+def _scope(row: Any) -> Scope:
+    lists = tuple(json.loads(row["targets"])), tuple(json.loads(row["models"]))
+    return Scope(row["id"], row["team"], *lists, row["expires_ms"])

@@ -1,0 +1,73 @@
+"""`swarmgate keys` as people run it, beside a gate that asks for keys."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+COMMAND = str(Path(sys.executable).parent / "swarmgate")
+TEXT = """
+listen = "127.0.0.1:0"
+access = { agent_keys = "required" }
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = { k = "env:KEY" }
+"""
+
+
+def keys(state, *arguments, code=0):
+    command = [COMMAND, "keys", *arguments, "--state", state]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+@contextlib.contextmanager
+def gate(state, tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text(TEXT)
+    environment = os.environ | {"KEY": "sk-canary-77"}
+    command = [COMMAND, "up", "--config", str(file), "--state", state]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as up:
+        try:
+            yield up.stdout.readline().partition("=")[2].strip().removesuffix("/v1")
+        finally:
+            up.terminate()
+            up.wait(60)
+
+
+def status(url, key):
+    with contextlib.closing(HTTPConnection(url.removeprefix("http://"), timeout=20)) as connection:
+        connection.request("GET", "/swarmgate/v1/budgets", headers={"x-swarmgate-key": key} if key else {})
+        return connection.getresponse().status
+
+
+def test_a_running_gate_hears_of_each_change_at_once(tmp_path):
+    state = str(tmp_path / "state")
+    early, said = keys(state, "create", "early")
+    assert "the next one there knows the keys" in said
+    with gate(state, tmp_path) as url:
+        assert status(url, "") == 401
+        assert status(url, early) == 200
+        late, _ = keys(state, "create", "late", "--team", "lab", "--targets", "up", "--expires-in", "1h")
+        assert status(url, late) == 200
+        rows = json.loads(keys(state, "list", "--json")[0])
+        assert [(row["name"], row["team"], row["targets"]) for row in rows] == [
+            ("early", "", ["*"]),
+            ("late", "lab", ["up"]),
+        ]
+        keys(state, "revoke", rows[0]["id"])
+        assert status(url, early) == 401
+        new, _ = keys(state, "rotate", rows[1]["id"], "--overlap", "1h")
+        assert status(url, new) == 200
+        assert status(url, late) == 200
+
+
+def test_bad_input(tmp_path):
+    assert "is no key" in keys(str(tmp_path), "revoke", "none", code=2)[1]
+    assert "expires_in" in keys(str(tmp_path), "create", "x", "--expires-in", "soon", code=2)[1]
+    (tmp_path / "file").write_text("x")
+    assert keys(str(tmp_path / "file"), "list", code=2)[1]

@@ -1,0 +1,134 @@
+import asyncio
+import contextlib
+import json
+from base64 import b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import stage
+
+from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope, key_hash
+from swarmgate.gate.keeper import MOST_REMEMBERED, Keeper, presented
+
+PEPPER = b"pepper"
+KEY = "sgk_1_" + "x" * 30
+ANY = ("*",)
+
+
+def keeper(*, required=True, now_ms=1_000, **keys):
+    made = Keeper(lambda: now_ms, required=required)
+    scopes = keys or {KEY: Scope("1")}
+    made.replace(PEPPER, {key_hash(key, PEPPER): scope for key, scope in scopes.items()})
+    return made
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {b"authorization": b"Bearer " + KEY.encode()},
+        {b"authorization": b"bearer  " + KEY.encode()},
+        {b"x-api-key": KEY.encode()},
+        {b"api-key": KEY.encode()},
+        {b"x-swarmgate-key": KEY.encode()},
+        {b"proxy-authorization": b"Bearer " + KEY.encode()},
+        {b"proxy-authorization": b"Basic " + b64encode(KEY.encode() + b":")},
+        {b"proxy-authorization": b"Basic " + b64encode(b"user:" + KEY.encode())},
+        {b"authorization": b"Bearer unused", b"x-swarmgate-key": KEY.encode()},
+    ],
+)
+def test_a_good_key_comes_in_wherever_its_client_puts_it(fields):
+    assert keeper().refuses(fields) is None
+    assert keeper().scope(fields).id == "1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "required", "why"),
+    [
+        ({}, True, Reason.CALLER_KEY_MISSING),
+        ({}, False, None),
+        ({b"authorization": b"Bearer sk-of-some-sdk"}, True, Reason.CALLER_KEY_MISSING),
+        ({b"authorization": b"Bearer sk-of-some-sdk"}, False, None),
+        ({b"authorization": b"Bearer sgk_1_wrong"}, True, Reason.CALLER_KEY_REFUSED),
+        ({b"authorization": b"Bearer sgk_1_wrong"}, False, Reason.CALLER_KEY_REFUSED),
+        ({b"authorization": b"Basic ???"}, True, Reason.CALLER_KEY_MISSING),
+        ({b"authorization": KEY.encode()}, True, Reason.CALLER_KEY_MISSING),
+    ],
+)
+def test_who_has_no_good_key(fields, required, why):
+    assert keeper(required=required).refuses(fields) is why
+
+
+def test_a_key_lapses_and_is_replaced_at_once():
+    fields = {b"x-api-key": KEY.encode()}
+    now_ms = [1_000]
+    made = Keeper(lambda: now_ms[0], required=True)
+    made.replace(PEPPER, {key_hash(KEY, PEPPER): Scope("1", expires_ms=2_000)})
+    assert made.refuses(fields) is None
+    now_ms[0] = 2_000
+    assert made.refuses(fields) is Reason.CALLER_KEY_REFUSED
+    made.replace(PEPPER, {key_hash(KEY, PEPPER): Scope("1")})
+    assert made.refuses(fields) is None
+    made.replace(PEPPER, {})
+    assert made.refuses(fields) is Reason.CALLER_KEY_REFUSED
+
+
+@given(
+    st.dictionaries(st.sampled_from([b"authorization", b"x-api-key", b"proxy-authorization"]), st.binary(max_size=40))
+)
+def test_whatever_stands_in_the_fields_nobody_guesses_in(fields):
+    assert keeper().refuses(fields) in {Reason.CALLER_KEY_MISSING, Reason.CALLER_KEY_REFUSED}
+    assert presented(fields) == b"" or presented(fields).startswith(b"sgk_")
+
+
+def test_guesses_are_forgotten():
+    made = keeper()
+    for number in range(MOST_REMEMBERED + 10):
+        made.refuses({b"x-api-key": b"sgk_%d" % number})
+    assert len(made._seen) <= MOST_REMEMBERED
+    assert made.refused == MOST_REMEMBERED + 10
+
+
+async def ask(port, key, *, path="/v1/chat/completions", model="m", more=""):
+    body = json.dumps({"model": model, "messages": []}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.closing(writer):
+        head = f"POST {path} HTTP/1.1\r\nhost: g\r\nconnection: close\r\n{more}"
+        head += f"authorization: Bearer {key}\r\n" if key else ""
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        answer = await reader.read()
+    head, _, said = answer.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), json.loads(said)
+
+
+def code(answer):
+    return answer[0], answer[1].get("error", {}).get("code")
+
+
+def test_a_gate_that_asks_for_keys():
+    async def scene():
+        async with stage() as running:
+            made = running.gate.ask_for_keys(required=True)
+            scopes = {
+                "sgk_all": Scope("1", "lab"),
+                "sgk_other": Scope("2", targets=("other",)),
+                "sgk_mini": Scope("3", models=("mini*",)),
+            }
+            made.replace(PEPPER, {key_hash(key, PEPPER): scope for key, scope in scopes.items()})
+            assert code(await ask(running.port, "")) == (401, "caller_key_missing")
+            assert code(await ask(running.port, "sgk_none")) == (401, "caller_key_refused")
+            assert code(await ask(running.port, "sgk_other")) == (403, "policy_key_scope")
+            assert code(await ask(running.port, "sgk_mini")) == (403, "policy_key_scope")
+            assert code(await ask(running.port, "", path="/swarmgate/v1/budgets")) == (401, "caller_key_missing")
+            assert not running.stand_in.hits
+            assert (await ask(running.port, "sgk_mini", model="mini-1"))[0] == 200
+            assert (await ask(running.port, "sgk_all"))[0] == 200
+            (first, second) = running.stand_in.hits
+            assert not [value for hit in (first, second) for value in hit.headers.values() if "sgk_" in value]
+            assert running.gate.callers.ended[-1][0].team == "lab"
+            anthropic = await ask(running.port, "", path="/v1/messages", more="anthropic-version: 2023-06-01\r\n")
+            assert anthropic[0] == 401
+            assert anthropic[1]["type"] == "error"
+
+    asyncio.run(scene())
