@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
+from swarmgate.core.errors import BadInput
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.engine.teacher import Teacher
-from swarmgate.gate.answers import Reply
+from swarmgate.gate.answers import Reply, refusal
 from swarmgate.gate.desk import Desk
+from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
 from swarmgate.gate.egress.hosts import Hosts, Place
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.egress.shadow import Shadow
 from swarmgate.gate.egress.signals import stated
 from swarmgate.gate.identity import Identity
+from swarmgate.gate.once import key_of
 from swarmgate.gate.resolve import TargetResolver
 from swarmgate.gate.shapes import PROBLEM
 from swarmgate.http1.head import RequestHead, ResponseHead
@@ -59,8 +63,20 @@ class EgressDesk:
         """Begin the call of a request."""
         errand = forward.errand
         forward.call = call = self.call(forward, errand.place, errand.identity, forward.size)
+        scope = self.scope(forward.fields)
+        if scope is not None and scope.team:
+            call.team = scope.team
         call.effect = Effect.WRITE if forward.streams else errand.effect
-        self.pump.arrive(call)
+        try:
+            self._begin(forward, call)
+        except BadInput as bad:
+            forward.reply(refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, PROBLEM))
+
+    def _begin(self, forward: "Forward", call: Call) -> None:
+        """A write that carries a key is put on file first. Errors: `BadInput`."""
+        if forward.streams and key_of(forward.fields, call.step, call.team) is not None:
+            raise BadInput("body", f"is longer than the {MOST_HELD_BYTES} bytes that a write with a key may have")
+        self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
     def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int) -> Call:
         """A call to a place, on behalf of somebody."""

@@ -14,12 +14,14 @@ from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.record import Call
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.desk import EgressDesk
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES, Fetch
 from swarmgate.gate.egress.hosts import Place
 from swarmgate.gate.egress.requests import Manners, render
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import Identity
+from swarmgate.gate.shapes import PROBLEM, Shape
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.framing import LAST_CHUNK, frame
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
@@ -41,13 +43,13 @@ class Errand(NamedTuple):
 class Forward:
     """One request and its answer; `call` is None until enough of the body is here (exchange.Caller, front.Listener)."""
 
-    __slots__ = ("_end", "_fetch", "_head", "_held", "_is_whole", "_size", "call", "desk", "errand")
+    __slots__ = ("_fetch", "_head", "_held", "_is_whole", "_size", "call", "desk", "end", "errand")
 
     def __init__(self, desk: EgressDesk, end: ClientEnd, head: RequestHead, errand: Errand) -> None:
         self.desk = desk
         self.errand = errand
         self.call: Call | None = None
-        self._end = end
+        self.end = end
         self._head = head
         self._held: list[bytes] = []
         self._size = 0
@@ -58,6 +60,26 @@ class Forward:
     def streams(self) -> bool:
         """Whether the body is sent while it comes in, and so can be sent only once."""
         return self._size > MOST_HELD_BYTES
+
+    @property
+    def asked(self) -> tuple[bytes, ...]:
+        """What the request asks for: method, URL, and the body as far as it is here."""
+        return (self._head.method, self.errand.url.url.encode(), b"".join(self._held))
+
+    @property
+    def fields(self) -> dict[bytes, bytes]:
+        """The fields of its head."""
+        return self._head.fields
+
+    @property
+    def shape(self) -> Shape:
+        """The form in which its caller reads errors."""
+        return PROBLEM
+
+    def reply(self, reply: Reply) -> None:
+        """Answer with something of ours; there is no call any more."""
+        self.call = None
+        self.end.respond(*reply)
 
     @property
     def size(self) -> int:
@@ -72,7 +94,7 @@ class Forward:
             return
         self._held.append(data)
         if self.streams:
-            self._end.pause()
+            self.end.pause()
             if self.call is None:
                 self.desk.arrive(self)
 
@@ -123,7 +145,7 @@ class Forward:
         if not self._is_whole:
             self._held.clear()
             self._fetch = fetch
-            self._end.resume()
+            self.end.resume()
 
     def hear(self, head: ResponseHead) -> None:
         """What an answer's headers say of limits."""
@@ -132,20 +154,20 @@ class Forward:
     def stop_upload(self) -> None:
         """The host takes no more for now."""
         if not self._is_whole:
-            self._end.pause()
+            self.end.pause()
 
     def go_on_with_upload(self) -> None:
         """It does again."""
         if not self._is_whole:
-            self._end.resume()
+            self.end.resume()
 
     def show(self, call: Call) -> None:
         """Let the answer be seen from its head on."""
         fetch = call.wire
         assert isinstance(fetch, Fetch)
         assert fetch.head is not None
-        self._end.start_stream(fetch.head.status, self._headers(call, fetch.head), fetch.head.content_length)
-        fetch.go_through(self._end.write_chunk)
+        self.end.start_stream(fetch.head.status, self._headers(call, fetch.head), fetch.head.content_length)
+        fetch.go_through(self.end.write_chunk)
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
@@ -163,20 +185,20 @@ class Forward:
         reply = self.desk.told(call, answer, self._head)
         if head is not None:
             reply.headers.append(answers.theirs(head.status))
-        self._end.respond(*reply)
+        self.end.respond(*reply)
 
     def _finish(self, *, whole: bool) -> None:
         if whole:
-            self._end.finish()
+            self.end.finish()
         else:
-            self._end.cut()
+            self.end.cut()
 
     def _relay(self, call: Call, fetch: Fetch, head: ResponseHead) -> None:
         """An error of the host, as it came."""
         length = head.content_length if fetch.method == b"HEAD" else fetch.held_bytes
-        self._end.start_stream(head.status, self._headers(call, head), length)
-        self._end.write_chunk(fetch.body)
-        self._end.finish()
+        self.end.start_stream(head.status, self._headers(call, head), length)
+        self.end.write_chunk(fetch.body)
+        self.end.finish()
 
     def _headers(self, call: Call, head: ResponseHead) -> list[Header]:
         headers = self.errand.put(passed_on(head))
