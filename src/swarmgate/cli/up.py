@@ -82,6 +82,8 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
         url = target.base_url
         limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"
         _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
+    for host, pin in config.resolve.items():
+        _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
     if operator:
         _say(f"operators: http://{operator}, token in {state / token.FILE}; ledger: {state}")
     print("\n".join(configured.exports(config, address)), flush=True)

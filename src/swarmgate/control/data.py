@@ -10,6 +10,7 @@ import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,10 +20,14 @@ from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
 from swarmgate.control.pricing import keep
 from swarmgate.control.reload import Reload
+from swarmgate.core.learning import Revision as LearnedRevision
+from swarmgate.core.lesson import Lesson
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
+from swarmgate.stores.journal import learned
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
@@ -78,6 +83,7 @@ async def serve(config: Config, setting: Setting) -> int:
         for row in in_force.rows(limits, *journal.next()):
             journal.add(row)
         running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
+        running.teacher.heard = partial(_note_learned, journal, in_force)
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
         data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
@@ -87,9 +93,20 @@ async def serve(config: Config, setting: Setting) -> int:
         try:
             left = await data.run()
         finally:
+            if running.egress is not None:
+                learned.save(setting.state, running.egress.hosts.learned())
             journal.close(left)
             await data.end()
         return left
+
+
+def _note_learned(
+    journal: FileJournal, in_force: InForce, lesson: Lesson, limits: Limits, revision: LearnedRevision
+) -> None:
+    """A change that a host taught is a revision like any other."""
+    in_force.policy += 1
+    journal.policy = in_force.policy
+    journal.add(learned.row(journal.next(), in_force.policy, lesson, limits, revision))
 
 
 def _keep_prices(config: Config, state: Path) -> None:
@@ -112,6 +129,8 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         budgets = {**served.budgets, **adopted}
         kept = snapshot.begin(state, now_ms, budgets)
         in_force.save()
+        if served.egress is not None:
+            served = served._replace(egress=served.egress._replace(kept=learned.load(state)))
     except snapshot.FolderInUse as error:
         raise Stop(UNREACHABLE, str(error)) from None
     except (FileExistsError, NotADirectoryError):
@@ -123,6 +142,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
     try:
         yield served._replace(budgets=budgets), in_force, kept
     finally:
+        in_force.save()  # numbers that learned changes were given are not given again
         snapshot.finish(state, kept)
 
 

@@ -28,13 +28,14 @@ class Reviser(Protocol):
 class Teacher:
     """A journal (ports.Journal) that teaches on the way; rungs without lessons pass through."""
 
-    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "lost")
+    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "heard", "lost")
 
     def __init__(self, journal: Journal, reviser: Reviser, clock: Clock) -> None:
         self._journal = journal
         self._reviser = reviser
         self._clock = clock
         self._open: dict[str, list[tuple[Lesson, Sent]]] = {}
+        self.heard: Callable[[Lesson, Limits, Revision], None] = lambda *_: None  # whoever keeps the evidence
         self.end = journal.end  # nothing to learn there
         self.lost = journal.lost
 
@@ -81,6 +82,8 @@ class Teacher:
 
         def heard(answer: Revised) -> None:
             lesson.revisions[budget] = answer.revision or 1
+            if answer.done:
+                self.heard(lesson, limits, revision)
             if not answer.done and answer.revision not in (
                 0,
                 expected,

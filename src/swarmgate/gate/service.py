@@ -150,11 +150,11 @@ class Gate:
         )
         self.callers = callers = Callers()
         self.journal = journal
-        teacher = Teacher(journal, pump, clock)
+        self.teacher = teacher = Teacher(journal, pump, clock)
         pump.attach(self.store, exchanges, callers, teacher)
         self.ladders = plan.ladders
         self.targets = dict(plan.targets)
-        # an operator may change it; it grows and shrinks with the hosts that are called
+        # an operator may change it; hosts that are called come and go in it
         self.published = published = dict(plan.published)
         book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         near = book if isinstance(book, Book) else None

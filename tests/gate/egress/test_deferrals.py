@@ -3,8 +3,8 @@
 import asyncio
 from random import Random
 
+from outside import Caller, stage, to, whole
 from test_hosts import hosts
-from world import Caller, stage, to, whole
 
 from eventually import eventually
 from swarmgate.core.answers import BlockKind, Denied, Granted

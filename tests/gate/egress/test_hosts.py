@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from world import stage, to
+from outside import stage, to
 
 from swarmgate import config
 from swarmgate.core.compiler import WAY
@@ -51,7 +51,7 @@ def hosts(text=TEXT, kept=None):
     for one in budgets_of(plan.policies).values():
         for name, limits in one.limits():
             store.define(name, limits)
-    made = Hosts(plan, clock, store.define, store.forget, {}, kept)
+    made = Hosts(plan._replace(kept=kept or {}), clock, store.define, store.forget, {})
     made.clock, made.store = clock, store
     return made
 

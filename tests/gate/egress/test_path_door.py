@@ -4,7 +4,7 @@ import asyncio
 import gzip
 
 import pytest
-from world import FAST, Caller, stage, to, whole
+from outside import FAST, Caller, stage, to, whole
 
 from eventually import eventually
 from swarmgate.gate.resolve import Found

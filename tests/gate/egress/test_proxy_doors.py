@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 import trustme
-from world import FAST, stage, whole
+from outside import FAST, stage, whole
 
 from eventually import eventually
 

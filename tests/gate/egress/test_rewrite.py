@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from world import stage, whole
+from outside import stage, whole
 
 from swarmgate.core.target import parse_target
 from swarmgate.gate.egress.rewrite import START, Trail, cookie, location, read_trail

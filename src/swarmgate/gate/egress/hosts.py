@@ -6,7 +6,7 @@ with its group, so that neither a new name nor a new subdomain is a way around. 
 here. The number of hosts with budgets of their own is bounded; those beyond it share one (core/target_table.py).
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import NamedTuple
 
 from swarmgate.core.compiler import Published, Unit
@@ -64,7 +64,7 @@ class Hosts:
     Every host that was called lately.
 
     `define` makes a budget known to the store, `forget` lets it go if it is idle. `published` is told what each learned
-    budget begins with, for those who show budgets. `kept` is what was learned before a restart, by lesson.
+    budget begins with, for those who show budgets.
     """
 
     def __init__(
@@ -74,14 +74,13 @@ class Hosts:
         define: Define,
         forget: Forget,
         published: MutableMapping[str, Published],
-        kept: Mapping[str, Learned] | None = None,
     ) -> None:
         self._plan = plan
         self._clock = clock
         self._define = define
         self._forget = forget
         self._published = published
-        self._kept = dict(kept or {})
+        self._kept = plan.kept
         settings = plan.settings
         exact = [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
         self.table = TargetTable(settings.most_targets, settings.most_per_group, exact)
@@ -120,7 +119,7 @@ class Hosts:
     def learned(self) -> dict[str, Learned]:
         """What is worth keeping over a restart, by lesson."""
         found = {name: one for host in self.hosts.values() for name, one in host.lessons.items()} | self.lessons
-        return self._kept | {name: one.learner.learned for name, one in found.items() if one.changes}
+        return {**self._kept, **{name: one.learner.learned for name, one in found.items() if one.changes}}
 
     def tidy(self) -> None:
         """Let go of hosts that were not called for long and of which nothing is known but the beginning."""

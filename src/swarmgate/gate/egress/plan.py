@@ -54,8 +54,9 @@ class Settings(NamedTuple):
 
 
 class EgressPlan(NamedTuple):
-    """Everything that the doors to other hosts need to know."""
+    """Everything that the doors to other hosts need to know; `kept` is what was learned before, by lesson."""
 
     policies: PolicyTable
     settings: Settings
     suffixes: SuffixRules
+    kept: Mapping[str, Learned] = {}

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 import pytest
-from world import stage, whole
+from outside import stage, whole
 
 from swarmgate import config
 from swarmgate.core.commands import Intent, Note
