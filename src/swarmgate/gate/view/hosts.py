@@ -47,8 +47,8 @@ class UrlFinder:
         """One for all steps that are found at one instant, so that two steps to one new host share its budgets."""
         if self._scratch is None or self._made_ms != now_ms:
             self._made_ms, self._fresh = now_ms, {}
-            learned = self._hosts.learned()
-            self._scratch = Hosts(self._plan, self._clock, self._fresh.__setitem__, _never, {}, learned)
+            known = self._plan._replace(kept=self._hosts.learned())
+            self._scratch = Hosts(known, self._clock, self._fresh.__setitem__, _never, {})
         return self._scratch
 
 
