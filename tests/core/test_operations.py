@@ -45,6 +45,6 @@ def test_use_beyond_a_reservation_is_told():
 def test_a_bug_inside_is_not_taken_for_an_unknown_budget(monkeypatch):
     book = Book(0)
     apply(book, Define("a", Limits(BudgetKind.LEVEL, burst=9, quota=1)), 1)
-    monkeypatch.setattr(kernel, "touch", lambda cell, now_ms: {}[cell.name])
+    monkeypatch.setattr(kernel, "_commit", lambda *_: {}["a"])
     with pytest.raises(KeyError):
         apply(book, take("a"), 1_000_000)

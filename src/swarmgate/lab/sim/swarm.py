@@ -172,9 +172,8 @@ class Swarm:
         wanted = self.job(call).wanted
         assert call.route is not None
         key = int(call.route.key.removeprefix("key-")) - 1
-        write = wanted.call_id if wanted.effect == "write" else ""
         tokens = wanted.prompt_tokens, wanted.output_tokens, wanted.output_cap_tokens
-        return Request(call.id, call.attempt, key, *tokens, write)
+        return Request(call.id, call.attempt, key, *tokens, wanted.idempotency_key or "")
 
     def job(self, call: Call) -> Job:
         """Whose call it is."""

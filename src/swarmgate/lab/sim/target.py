@@ -21,7 +21,7 @@ ABSURD_WAITS = (None, -1, 0, 1, LONGEST_HINT_MS)
 
 
 class Request(NamedTuple):
-    """What arrives at a target; `write` names the write that it is, "" = it is none."""
+    """What arrives at a target; `write` is the idempotency key of a write, "" = it is none."""
 
     call_id: str
     attempt: int
