@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from swarmgate.core.errors import BadInput
 from swarmgate.core.keys import MOST_SCOPES, PROBE_AGAIN_MS, RAMP_MS, KeyRing, QuotaScope
 from swarmgate.core.limits import EXACT
-from swarmgate.core.outcome import Signal, classify
+from swarmgate.core.outcome import QuotaLeft, Signal, classify
 
 OK = classify(Signal(200))
 RATE = classify(Signal(429))
@@ -40,11 +40,19 @@ def test_shares_follow_quotas(quotas):
 def test_shares_follow_what_answers_say_remains_and_empty_keys_rest(remaining):
     ring = ring_of(*[5_000] * len(remaining))
     for index, amount in enumerate(remaining):
-        ring.report(f"k{index}", amount, 60_000, 0, 0)
+        ring.report(f"k{index}", QuotaLeft(amount, 60_000), 0, 0)
     picks = first_picks(ring, 1, 1_000)
     for index, amount in enumerate(remaining):
         share = 1_000 * amount / max(1, sum(remaining))
         assert abs(picks[f"k{index}"] - share) <= max(1.5, share / 20) * (amount > 0)
+
+
+def test_a_full_window_is_learned_from_answers():
+    ring = ring_of(0, 0)
+    ring.report("k0", QuotaLeft(1, 10, quota=900), 0, 0)
+    ring.report("k1", QuotaLeft(1, 10, quota=100), 0, 0)
+    assert first_picks(ring, 5, 1_000)["k0"] == pytest.approx(500, abs=2)
+    assert first_picks(ring, 1_000, 10_000)["k0"] == pytest.approx(9_000, abs=300)  # the old plan is served first
 
 
 def test_turns_are_smooth():
@@ -196,10 +204,10 @@ def test_planners_see_which_key_is_out_and_until_when():
 
 def test_an_empty_scope_returns_at_its_reset_at_full_weight():
     ring = ring_of(100, 100)
-    ring.report("k0", 0, 5_000, 0, 100)
+    ring.report("k0", QuotaLeft(0, 5_000), 0, 100)
     assert set(first_picks(ring, 4_999, 300)) == {"k1"}
     assert first_picks(ring, 5_000, 1_000)["k0"] == pytest.approx(500, abs=1)
-    ring.report("k0", 0, 0, 5_001, 5_001)
+    ring.report("k0", QuotaLeft(0), 5_001, 5_001)
     assert ring.back_at_ms(5_001) == 5_001
     assert set(first_picks(ring, 65_000, 300)) == {"k1"}
     assert set(first_picks(ring, 65_001, 300)) == {"k0", "k1"}
@@ -207,11 +215,11 @@ def test_an_empty_scope_returns_at_its_reset_at_full_weight():
 
 def test_sentinels_and_stale_reports_are_ignored():
     ring = ring_of(100, 100)
-    ring.report("k0", -1, 0, 0, 0)
+    ring.report("k0", QuotaLeft(-1), 0, 0)
     ring.observe("k1", RATE_5S, 10, 20)
     ring.candidates(5_020)
     ring.observe("k1", OK, 5_020, 5_030)
-    ring.report("k1", 0, 0, 15, 5_040)
+    ring.report("k1", QuotaLeft(0), 15, 5_040)
     assert set(first_picks(ring, 5_040 + RAMP_MS, 100)) == {"k0", "k1"}
 
 
@@ -263,7 +271,7 @@ class Rotation(RuleBasedStateMachine):
         if self.scopes[scope] and scope not in self.probing:
             self.now_ms += 1
             reset_at_ms = self.now_ms + reset_ms if reset_ms else 0
-            self.ring.report(self.scopes[scope][0], remaining, reset_at_ms, self.now_ms, self.now_ms)
+            self.ring.report(self.scopes[scope][0], QuotaLeft(remaining, reset_at_ms), self.now_ms, self.now_ms)
             if remaining == 0:
                 self.out[scope] = max(self.out.get(scope, 0), reset_at_ms or self.now_ms + 60_000)
 

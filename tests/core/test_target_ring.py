@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.circuit import FEWEST_RESULTS, Circuit
-from swarmgate.core.outcome import Ending, Signal, classify
+from swarmgate.core.outcome import Ending, QuotaLeft, Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.target_ring import LONGEST_PAUSE_MS, ONLY_KEY, TargetRing
 from swarmgate.core.view import STALLED_MS, BudgetState
@@ -90,6 +90,14 @@ def test_refusals_never_open_the_breaker():
     for at_ms in range(1, 10 * FEWEST_RESULTS):
         ring.observe(ONLY_KEY, RATE, at_ms, at_ms)
     assert ring.circuit is Circuit.CLOSED
+
+
+def test_a_host_that_says_nothing_is_left_rests_until_its_reset():
+    ring = TargetRing()
+    ring.report(ONLY_KEY, QuotaLeft(3, 9_000), 1, 2)
+    assert ring.ready(2)
+    ring.report(ONLY_KEY, QuotaLeft(0, 9_000), 1, 2)
+    assert ring.back_at_ms(2) == 9_000
 
 
 @pytest.mark.parametrize("hint_ms", [STALLED_MS, STALLED_MS + 1])

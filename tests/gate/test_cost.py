@@ -69,21 +69,39 @@ def ready(text=TEXT, asked=None):
     return bench, end
 
 
-@pytest.mark.parametrize("text", [TEXT, TEXT + CAPS], ids=["plain", "capped"])
-def test_a_unary_call(text):
-    words = b"" if text is TEXT else b"x-swarmgate-agent: bio-7\r\nx-swarmgate-task-type: literature\r\n"
-    asked, answered = ask(stream=b"false", words=words), whole(UNARY)
-    bench, end = ready(text, asked)
-    bench.pass_time(1)
-
+def unary(bench, end, asked, answered):
     def call():
         bench.client.data_received(asked)
         end.data_received(answered)
 
-    calls = counted(call)
+    return counted(call)
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT + CAPS], ids=["plain", "capped"])
+def test_a_unary_call(text):
+    words = b"" if text is TEXT else b"x-swarmgate-agent: bio-7\r\nx-swarmgate-task-type: literature\r\n"
+    asked = ask(stream=b"false", words=words)
+    bench, end = ready(text, asked)
+    bench.pass_time(1)
+    calls = unary(bench, end, asked, whole(UNARY))
     assert bench.ends == ["answered"] * (SERVED + 1)
     assert bench.dialler.dials == []
     assert len(calls) <= UNARY_CALLS, f"{len(calls)}: {sorted(calls)}"
+
+
+def test_a_unary_call_whose_answer_says_what_is_left():
+    """What is left is read four times a second per key: now and then a call costs more, the others next to nothing."""
+    rates = "date: Mon, 21 Sep 2026 14:13:20 GMT\r\n" + "".join(
+        f"x-ratelimit-limit-{what}: 9000\r\nx-ratelimit-remaining-{what}: 8000\r\nx-ratelimit-reset-{what}: 6m0s\r\n"
+        for what in ("tokens", "requests")
+    )
+    bench, end = ready()
+    bench.pass_time(1)
+    without = len(unary(bench, end, ask(stream=b"false"), whole(UNARY)))
+    answered = whole(UNARY, extra=rates)
+    read = [len(unary(bench, end, ask(stream=b"false"), answered)) for _ in range(40)]  # two turns of twenty keys
+    assert max(read[:20]) <= UNARY_CALLS
+    assert max(read[20:]) <= without + 4
 
 
 def test_a_relayed_chunk():

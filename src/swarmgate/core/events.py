@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from swarmgate.core.answers import Denied, Granted
-from swarmgate.core.outcome import Outcome
+from swarmgate.core.outcome import Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 
 
@@ -68,10 +68,15 @@ class Progress(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate)."""
+    """
+    The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate).
+
+    `left`: what it says is left of its key's quota, if it says so.
+    """
 
     outcome: Outcome
     used: int
+    left: QuotaLeft | None = None
 
 
 class StoreLost(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from swarmgate.core.errors import BadInput
 from swarmgate.core.hints import LONGEST_HINT_MS
 from swarmgate.core.limits import EXACT
-from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, Verdict
+from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, QuotaLeft, Verdict
 from swarmgate.core.reasons import Reason
 from swarmgate.core.view import KeyView, key_view
 
@@ -201,19 +201,20 @@ class KeyRing:
         self._stale_at_ms = 0
         return True
 
-    def report(self, key: str, remaining: int, reset_at_ms: int, sent_ms: int, now_ms: int) -> None:
+    def report(self, key: str, left: QuotaLeft, sent_ms: int, now_ms: int) -> None:
         """
-        Remaining quota of the key's scope, as one answer said; it is the scope's weight until `reset_at_ms`.
+        Remaining quota of the key's scope, as one answer said; it is the scope's weight until its reset.
 
-        0 = the reset was not told: 60 s are assumed; at most what a hint may be is believed. Nothing left means out until then, without a probe. Answers to
+        A reset is believed at most as far as a hint is. Nothing left means out until then, without a probe. Answers to
         sends from before the last ejection are stale, negative amounts are sentinels (Azure's -1): both are ignored.
         """
         scope = self._scope_of[key]
-        if remaining < 0 or sent_ms <= scope.decided_ms:
+        if left.remaining < 0 or sent_ms <= scope.decided_ms:
             return
-        scope.remaining = remaining
-        scope.reset_at_ms = min(reset_at_ms or now_ms + EJECT_MS, now_ms + LONGEST_HINT_MS)
-        if not remaining:
+        scope.quota = left.quota or scope.quota
+        scope.remaining = left.remaining
+        scope.reset_at_ms = min(left.reset_at_ms or now_ms + EJECT_MS, now_ms + LONGEST_HINT_MS)
+        if not left.remaining:
             scope.back_at_ms = max(scope.back_at_ms, scope.reset_at_ms)
             self._stale_at_ms = 0
 

@@ -121,6 +121,18 @@ class Outcome(NamedTuple):
     hint_ms: int | None
 
 
+class QuotaLeft(NamedTuple):
+    """
+    What one answer says is left of its key's scope, in the provider's unit, and when it counts no more.
+
+    `reset_at_ms` 0 = not told: 60 s are assumed. `quota`: what a full window holds, 0 = not told.
+    """
+
+    remaining: int
+    reset_at_ms: int = 0
+    quota: int = 0
+
+
 ROWS = {
     Kind.OK: Row(Verdict.OK),
     Kind.RATE: Row(Verdict.OTHER_KEY, Ejects.SCOPE, eject_ms=EJECT_MS),

@@ -15,7 +15,7 @@ from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import CLASSES
-from swarmgate.core.outcome import Outcome
+from swarmgate.core.outcome import Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.view import KeyView
@@ -138,6 +138,9 @@ class Ring(Protocol):
 
     def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """Learn what a send came to; True if who waits for a key should ask again."""
+
+    def report(self, key: str, left: QuotaLeft, sent_ms: int, now_ms: int) -> None:
+        """Hear what an answer says is left."""
 
 
 class Rung(NamedTuple):

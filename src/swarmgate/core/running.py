@@ -106,16 +106,19 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
 
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
-    outcome = event.outcome
+    outcome, used, left = event
     ring = call.rungs[call.rung].ring
-    if call.route is not None and ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
-        call.room.keys_changed(ring)
-    settle = _settle(call, event.used)
+    if call.route is not None:
+        if ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
+            call.room.keys_changed(ring)
+        if left is not None:
+            ring.report(call.route.key, left, call.sent_ms, now_ms)
+    settle = _settle(call, used)
     if outcome.kind is Kind.OK:
-        note = _new(Note, (call.attempt, None, event.used, outcome, True, call.rung))
+        note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, End.ANSWERED, None))
-    return (*settle, *follow(call, outcome, now_ms, sent=True, used=event.used))
+    return (*settle, *follow(call, outcome, now_ms, sent=True, used=used))
 
 
 def lost(call: Call, event: Lost, now_ms: int) -> Commands:

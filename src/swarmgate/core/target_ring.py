@@ -7,7 +7,7 @@ event with it. The breaker is separate: a refusal proves that the host is there 
 """
 
 from swarmgate.core.circuit import Breaker, Circuit
-from swarmgate.core.outcome import Kind, Outcome
+from swarmgate.core.outcome import Kind, Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 from swarmgate.core.view import STALLED_MS, BudgetState, KeyView
 
@@ -66,6 +66,11 @@ class TargetRing:
         elif outcome.hint_ms:
             self.pause(now_ms + outcome.hint_ms)
         return changed and before is not Circuit.CLOSED
+
+    def report(self, _key: str, left: QuotaLeft, sent_ms: int, _now_ms: int) -> None:
+        """Hear what an answer says is left: nothing means a rest until the reset."""
+        if not left.remaining and sent_ms > self._decided_ms:
+            self.pause(left.reset_at_ms)
 
     def pause(self, until_ms: int) -> None:
         """Let nothing through before `until_ms`; a pause only gets longer."""

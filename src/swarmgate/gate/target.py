@@ -8,6 +8,7 @@ only, because no other target holds it.
 from collections.abc import Iterable, Mapping
 
 from swarmgate.gate.hop import HOP, OUR_HOP
+from swarmgate.gate.quotas import Quotas
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import REPLACED, passed_on, request_head
 from swarmgate.http1.upstreams import Origin
@@ -53,7 +54,7 @@ class ModelTarget:
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_openings", "dialect", "origin")
+    __slots__ = ("_openings", "dialect", "origin", "quotas")
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class ModelTarget:
     ) -> None:
         self.origin = origin
         self.dialect = dialect
+        self.quotas = Quotas(dialect)
         self._openings = {
             (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN, OUR_HOP])[
                 : -len(_END)

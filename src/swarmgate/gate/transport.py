@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
-from swarmgate.core.outcome import Outcome, Signal, classify
+from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_tail
@@ -172,7 +172,7 @@ class Attempt:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left()))
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
@@ -272,7 +272,17 @@ class Attempt:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left()))
+
+    def _left(self) -> QuotaLeft | None:
+        """What the answer says is left of its key's quota, if it says so and it is time to listen."""
+        head, quotas = self.head, self.target.quotas
+        if head is None or quotas.names.isdisjoint(head.fields):
+            return None
+        call, exchanges = self.call, self._exchanges
+        assert call.route is not None
+        ring = call.rungs[call.rung].ring
+        return quotas.left(ring, call.route.key, head, exchanges.now_ms(), exchanges.unix_s)
 
     def _error(self, failure: Failure) -> Outcome:
         head = self.head

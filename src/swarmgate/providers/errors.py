@@ -15,12 +15,11 @@ import msgspec
 from swarmgate.core.hints import read_hint_ms
 from swarmgate.core.outcome import Kind, Outcome, Signal, classify
 from swarmgate.providers.dialect import DAY_MS, MINUTE_MS, MONTH_MS, Dialect
-from swarmgate.providers.rates import Reading, read_rates
+from swarmgate.providers.rates import block_ms, read_rates
 
 LONGEST_TEXT = 1_000
 LONGEST_DETAIL = 4_000
 HOUR_MS = 3_600_000
-DEFAULT_WINDOW_MS = MINUTE_MS  # most quotas count minutes; longer blocks need an explicit hint
 
 _AMOUNT = r"([0-9]{1,15}(?:,[0-9]{3})*)"
 _LIMIT = re.compile(
@@ -172,12 +171,6 @@ def _hint_ms(dialect: Dialect, status: int, headers: Headers, failure: Failure, 
         return asked_ms
     used_up = [one for one in read_rates(dialect, dict(headers), now_unix_s) if not one.remaining and one.reset_ms]
     return max((block_ms(one) for one in used_up), default=None)
-
-
-def block_ms(reading: Reading) -> int:
-    """How long a used-up quota keeps its scope out; a reset that lies cannot block beyond the window."""
-    longest_ms = MINUTE_MS if reading.refills else reading.window_ms or DEFAULT_WINDOW_MS
-    return min(reading.reset_ms or longest_ms, longest_ms)
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from swarmgate.core.hints import draft_items, parse_wait_ms, server_now_s
-from swarmgate.providers.dialect import Dialect
+from swarmgate.core.outcome import QuotaLeft
+from swarmgate.providers.dialect import MINUTE_MS, Dialect, RateHeader
 
 MOST_DIGITS = 15
+_LIKE_AN_INSTANT = 10  # characters: a shorter reset is a wait, whatever the answer's date
 
 
 class Reading(NamedTuple):
@@ -31,8 +33,30 @@ def read_rates(dialect: Dialect, fields: Mapping[str, str], now_unix_s: int) -> 
 
     `fields` by lower-case name. Instants are measured against the answer's own `date` where it has one.
     """
-    now_unix_s = server_now_s([fields["date"]] if "date" in fields else (), now_unix_s)
-    return tuple(_told(dialect, fields, now_unix_s))
+    told = []
+    for row in dialect.rates:
+        if row.limit in fields or row.remaining in fields or row.reset in fields:
+            one = read_row(row, fields, now_unix_s)
+            if (one.limit, one.remaining) != (None, None) or not row.remaining:  # else both are sentinels
+                told.append(one)
+    if "ratelimit" in fields:
+        told += _drafted(fields["ratelimit"], fields.get("ratelimit-policy", ""), now_unix_s)
+    return tuple(told)
+
+
+def read_row(row: RateHeader, fields: Mapping[str, str], now_unix_s: int) -> Reading:
+    """What an answer says of one quota."""
+    reset = fields.get(row.reset, "")
+    if len(reset) >= _LIKE_AN_INSTANT and "date" in fields:
+        now_unix_s = server_now_s([fields["date"]], now_unix_s)
+    return Reading(
+        row.dimension,
+        _amount(fields[row.limit]) if row.limit in fields else None,
+        _amount(fields[row.remaining]) if row.remaining in fields else None,
+        parse_wait_ms(reset, now_unix_s) if reset else None,
+        row.window_ms,
+        row.refills,
+    )
 
 
 def tightest(readings: tuple[Reading, ...]) -> Reading | None:
@@ -40,14 +64,27 @@ def tightest(readings: tuple[Reading, ...]) -> Reading | None:
     return min(readings, key=_share, default=None)
 
 
-def _told(dialect: Dialect, fields: Mapping[str, str], now_unix_s: int) -> Iterator[Reading]:
-    for row in dialect.rates:
-        limit, remaining = _amount(fields.get(row.limit, "")), _amount(fields.get(row.remaining, ""))
-        reset_ms = parse_wait_ms(fields.get(row.reset, ""), now_unix_s)
-        if (limit, remaining) != (None, None) or (reset_ms and not row.remaining):
-            yield Reading(row.dimension, limit, remaining, reset_ms, row.window_ms, row.refills)
-    if "ratelimit" in fields:
-        yield from _drafted(fields["ratelimit"], fields.get("ratelimit-policy", ""), now_unix_s)
+def block_ms(reading: Reading) -> int:
+    """How long a used-up quota keeps its scope out: to its reset, but a reset that lies cannot block beyond the window."""
+    longest_ms = MINUTE_MS if reading.refills else reading.window_ms or MINUTE_MS
+    return min(reading.reset_ms or longest_ms, longest_ms)
+
+
+def quota_left(readings: tuple[Reading, ...], now_ms: int) -> QuotaLeft | None:
+    """
+    What the readings say of a key: out, if a window is used up; else what is left of the first, at most its limit.
+
+    What refills one by one is never taken for used up: the next unit comes long before the reset. None = nothing told.
+    """
+    for one in readings:
+        if one.remaining == 0 and not one.refills and one.reset_ms:
+            return QuotaLeft(0, now_ms + block_ms(one))
+    for one in readings:
+        if one.remaining is not None:
+            remaining = min(one.remaining, one.limit) if one.limit else one.remaining
+            reset_at_ms = 0 if one.reset_ms is None else now_ms + min(one.reset_ms, block_ms(one))
+            return QuotaLeft(max(1, remaining), reset_at_ms, one.limit or 0)
+    return None
 
 
 def _drafted(field: str, policy: str, now_unix_s: int) -> Iterator[Reading]:
