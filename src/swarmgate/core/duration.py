@@ -48,7 +48,7 @@ def duration_ms(text: str) -> int | None:
     """The duration that `text` is, in ms, rounded up; None if it is anything else (a bare number has no unit)."""
     if not _WHOLE.fullmatch(text):
         return None
-    return ceil_ms(sum(scale_ns(number, _UNITS_NS[unit.lower()]) for number, unit in _PARTS.findall(text)))
+    return ceil_ms(sum([scale_ns(number, _UNITS_NS[unit.lower()]) for number, unit in _PARTS.findall(text)]))
 
 
 def parse_duration_ms(text: str, field: str = "duration") -> int:

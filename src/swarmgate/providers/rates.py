@@ -82,7 +82,7 @@ def quota_left(readings: tuple[Reading, ...], now_ms: int) -> QuotaLeft | None:
     for one in readings:
         if one.remaining is not None:
             remaining = min(one.remaining, one.limit) if one.limit else one.remaining
-            reset_at_ms = 0 if one.reset_ms is None else now_ms + min(one.reset_ms, block_ms(one))
+            reset_at_ms = 0 if one.reset_ms is None else now_ms + (one.reset_ms and block_ms(one))
             return QuotaLeft(max(1, remaining), reset_at_ms, one.limit or 0)
     return None
 

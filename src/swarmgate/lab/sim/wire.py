@@ -11,7 +11,7 @@ from random import Random
 
 from swarmgate.core.events import CONTENT, DELIVERED, READY, Ended, Lost, LostKind, Progress
 from swarmgate.core.keys import KeyRing
-from swarmgate.core.outcome import Signal, classify
+from swarmgate.core.outcome import QuotaLeft, Signal, classify
 from swarmgate.core.record import Call
 from swarmgate.lab.sim.target import Reply, Request, SimTarget
 from swarmgate.lab.sim.virtual_time import VirtualTime
@@ -205,7 +205,7 @@ class SimWire:
         if call.route is not None and isinstance(ring, KeyRing) and self._weather.strikes("lie", name):
             remaining, reset_ms = self._rng.choice(LIES), self._rng.choice(LIES)
             now_ms = self._time.now_ms()
-            ring.report(call.route.key, remaining, max(0, now_ms + reset_ms), call.sent_ms, now_ms)
+            ring.report(call.route.key, QuotaLeft(remaining, max(0, now_ms + reset_ms)), call.sent_ms, now_ms)
 
     def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
         if not flight.dead:
