@@ -11,7 +11,7 @@ HERE = str(Path(__file__).parent)
 UNARY_CALLS = 150
 CHUNK_CALLS = 6
 SERVED = 21
-READING_CALLS = 20  # on top, four times a second per key
+READING_CALLS = 24  # on top, four times a second per key
 KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
 TEXT = f"""
 [targets.up]
