@@ -118,7 +118,7 @@ def test_a_probe_that_was_not_sent_is_free_again():
 
 def test_a_reset_in_a_thousand_years_is_a_month_away():
     ring = ring_of(100)
-    ring.report("k0", 0, 2**53, 1, 2)
+    ring.report("k0", QuotaLeft(0, 2**53), 1, 2)
     assert ring.back_at_ms(2) == 2 + 31 * 86_400_000
 
 
