@@ -22,7 +22,7 @@ from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
 from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.gate.model_route import PATHS
-from swarmgate.gate.service import Gate, Plan
+from swarmgate.gate.service import CONNECTIONS, Gate, Plan
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
@@ -79,6 +79,7 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
         {name: table.context for name, table in config.task_types.items() if table.context is not None},
         egress,
         PriceBook({name: table.price for name, table in config.prices.items()}),
+        config.connections or CONNECTIONS,
     )
 
 

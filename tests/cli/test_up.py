@@ -185,6 +185,22 @@ def test_a_file_that_is_wrong_or_not_there(tmp_path):
     assert run("up", "--config", str(tmp_path / "none.toml")).returncode == 2
 
 
+def test_connections_that_do_not_fit(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text("connections = 2_000\n" + CONFIG.format(port=9, limit="5 per 60s"))
+    script = 'ulimit -n 3000 && exec "$0" up --config "$1"'  # soft and hard
+    done = subprocess.run(
+        ["sh", "-c", script, COMMAND, str(file)],
+        env=os.environ | {"OPENAI_API_KEY": KEY},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "connections: 2000 do not fit: 3000 files may be open" in done.stderr
+
+
 def test_help_ends_with_an_example():
     assert "Example: OPENAI_API_KEY=... swarmgate up" in run("up", "--help").stdout
     assert run("up", "--port", "many").returncode == 2

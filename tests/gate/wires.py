@@ -116,7 +116,7 @@ class Bench:
         self.bugs = []
         self.gate = Gate_(self.loop, text, self.bugs)
         self.dialler = self.gate.upstreams.dialler = Dialler()
-        self.client = Door(self.gate.front, self.gate.sweep, self.gate.doors)
+        self.client = Door(self.gate.front, self.gate.sweep, self.gate.doors, 100)
         self.wire = Wire()
         self.client.connection_made(self.wire)
 

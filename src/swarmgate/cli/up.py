@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from swarmgate import __version__
-from swarmgate.cli import configured
+from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.loops import new_event_loop
 from swarmgate.config import Config, Listen, load
 from swarmgate.control import data, token
+from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Call
 
 EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
@@ -37,6 +38,12 @@ def up(
 ) -> None:
     """Relay calls through keys and budgets until stopped, and keep the evidence."""
     read = configured.read(config)
+    try:
+        fitting = descriptors.connections(read.connections, len(read.targets), descriptors.raise_limit())
+    except BadInput as bad:
+        _say(str(bad))
+        raise typer.Exit(Exit.USAGE) from None
+    read = read.model_copy(update={"connections": fitting})
     listen = read.listen if port is None else Listen(read.listen.host, port)
     for name, target in read.targets.items():
         if (target.base_url.host, target.base_url.port) == listen:
@@ -50,7 +57,7 @@ def up(
         _say,
         lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
         _bug,
-        None if config is None else lambda: load(config, os.environ),
+        None if config is None else lambda: _again(config, fitting),
     )
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         try:
@@ -61,6 +68,12 @@ def up(
     if left:
         _say(f"stopped with {left} calls still open")
     raise typer.Exit(Exit.FAILED if left else Exit.OK)
+
+
+def _again(file: Path, connections: int) -> Config:
+    """The file as it is now; how many connections fit does not change while we run."""
+    fresh = load(file, os.environ)
+    return fresh if fresh.connections else fresh.model_copy(update={"connections": connections})
 
 
 def state_folder(listen: Listen) -> Path:

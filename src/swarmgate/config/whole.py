@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -32,9 +33,14 @@ SECRET = ("keys",)
 
 
 class Config(Table):
-    """The whole file; without routes the only target serves every model, without targets there are no models."""
+    """
+    The whole file; `connections` is how many callers may have open, None = as many as fit.
+
+    Without routes the only target serves every model, without targets there are no models.
+    """
 
     listen: ListenText = Listen("127.0.0.1", 8787)
+    connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     access: Access = Access()
     targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)

@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple
 
 from swarmgate.core.book import Book
@@ -25,7 +26,7 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_ms, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
-from swarmgate.gate import model_names
+from swarmgate.gate import answers, model_names
 from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
@@ -47,6 +48,7 @@ from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.listen import Listening, listen
+from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
@@ -54,6 +56,7 @@ from swarmgate.prices import PriceBook
 
 UPKEEP_MS = 250
 DRAIN_S = 30.0
+CONNECTIONS = 20_000
 NO_PRICES = PriceBook()
 
 
@@ -74,6 +77,7 @@ class Plan(NamedTuple):
     ceilings: Mapping[str, int] = {}
     egress: EgressPlan | None = None  # without one there are no doors to other hosts
     prices: PriceBook = NO_PRICES
+    connections: int = CONNECTIONS  # that callers may have open
 
 
 class Upkeep:
@@ -93,17 +97,21 @@ class Upkeep:
 
 
 class Door(ClientEnd):
-    """A client connection that its gate can close; `open_doors` holds those that are open."""
+    """A client connection that its gate can close; `open_doors` holds those that are open, at most so many."""
 
-    __slots__ = ("_open_doors",)
+    __slots__ = ("_most", "_open_doors")
 
-    def __init__(self, front: Front, sweep: Sweep, open_doors: "set[Door]") -> None:
+    def __init__(self, front: Front, sweep: Sweep, open_doors: "set[Door]", most: int) -> None:
         super().__init__(front, sweep)
         self._open_doors = open_doors
+        self._most = most
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody came in."""
+        """Somebody came in; one too many is told so before it has said anything."""
         super().connection_made(transport)
+        if len(self._open_doors) >= self._most:
+            self._transport.write(_full())
+            self._close()
         self._open_doors.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -114,6 +122,12 @@ class Door(ClientEnd):
     def shut(self) -> None:
         """Close it once what was written has left."""
         self._close()
+
+
+@cache
+def _full() -> bytes:
+    reply = answers.refusal(Reason.GATE_BUSY, "No more connections fit.")
+    return response_head(reply.status, reply.headers, length=len(reply.body), close=True) + reply.body
 
 
 class Gate:
@@ -134,6 +148,7 @@ class Gate:
     ) -> None:
         self._loop = loop
         self._server: Listening | None = None
+        self._connections = plan.connections
         self.clock = clock = LoopClock(loop)
         self.sweep = Sweep(loop)
         timer = LoopTimer(loop, clock, lambda: None)
@@ -218,9 +233,12 @@ class Gate:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
         self.sweep.start()
-        self._server = await listen(self._loop, lambda: Door(self.front, self.sweep, self.doors), host, port)
+        self._server = await listen(self._loop, self._door, host, port)
         self.front.own = authorities(host, self._server.port)
         return self._server.port
+
+    def _door(self) -> Door:
+        return Door(self.front, self.sweep, self.doors, self._connections)
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""
