@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from swarmgate.config import parse
 from swarmgate.core.compiler import Unit
 from swarmgate.core.limits import BudgetKind
@@ -24,6 +26,7 @@ keys = { only = "env:KEY" }
 fast = ["openai/gpt-4o-mini", "local/*"]
 "*" = "openai/*"
 """
+HEAD = SimpleNamespace(headers=[], fields={})
 made = plan(parse(TEXT, {"KEY": "sk-9"}))
 
 
@@ -68,3 +71,36 @@ def test_requests_carry_the_credential_of_their_target():
     local = made.targets["local"].request("only", path, head, b"")
     assert local.startswith(b"POST /api/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:8000\r\nx-api-key: sk-9\r\n")
     assert "sk-9" not in repr(made.targets)
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "opening"),
+    [
+        ('base_url = "https://api.groq.com"', b"/v1/chat/completions", b"POST /openai/v1/chat/completions "),
+        ('base_url = "https://api.groq.com/x/v1"', b"/v1/chat/completions", b"POST /x/v1/chat/completions "),
+        ('base_url = "http://127.0.0.1:9"', b"/v1/chat/completions", b"POST /chat/completions "),
+        (
+            'base_url = "http://127.0.0.1:9"\nprovider = "qwen"',
+            b"/v1/embeddings",
+            b"POST /compatible-mode/v1/embeddings ",
+        ),
+        ('base_url = "https://api.anthropic.com"', b"/v1/messages", b"POST /v1/messages "),
+    ],
+)
+def test_the_provider_knows_its_paths(target, path, opening):
+    text = f'[targets.up]\n{target}\nkeys = {{ only = "env:KEY" }}'
+    sent = plan(parse(text, {"KEY": "sk-9"})).targets["up"].request("only", path, HEAD, b"{}")
+    assert sent.startswith(opening)
+
+
+def test_the_provider_says_which_header_its_key_goes_in_and_what_else_it_wants():
+    text = '[targets.up]\nbase_url = "https://api.anthropic.com/v1"\nkeys = { only = "env:KEY" }'
+    target = plan(parse(text, {"KEY": "sk-9"})).targets["up"]
+    sent = target.request("only", b"/v1/messages", HEAD, b"{}")
+    assert b"\r\nx-api-key: sk-9\r\n" in sent
+    assert b"\r\nanthropic-version: 2023-06-01\r\n" in sent
+    newer = SimpleNamespace(
+        headers=[(b"anthropic-version", b"2027-01-01")], fields={b"anthropic-version": b"2027-01-01"}
+    )
+    assert target.request("only", b"/v1/messages", newer, b"{}").count(b"anthropic-version: 2027-01-01\r\n") == 1
+    assert b"2023" not in target.request("only", b"/v1/messages", newer, b"{}")

@@ -29,7 +29,7 @@ from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import Journal
 from swarmgate.prices import PriceBook
-from swarmgate.providers.tables import dialect_named, dialect_of
+from swarmgate.providers.tables import GENERIC, dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring_egress import budgets_of, egress_plan
 
@@ -137,7 +137,8 @@ class _Shop:
         auth = self._target.auth or dialect.auth
         credentials = {key: _auth(auth, secret.get_secret_value()) for key, secret in self._target.keys.items()}
         origin = Origin(url.scheme, url.host, url.port)
-        return ModelTarget(origin, _host(url), url.path.encode(), credentials, PATHS, dialect=dialect)
+        base = url.path or ("" if dialect is GENERIC else dialect.base_path)
+        return ModelTarget(origin, _host(url), base.encode(), credentials, PATHS, dialect=dialect)
 
 
 def _auth(kind: str, key: str) -> Header:

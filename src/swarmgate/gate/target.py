@@ -49,7 +49,7 @@ _END = b"\r\n"
 class ModelTarget:
     """
     One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id; `dialect`
-    is how its answers are read.
+    is how its answers are read, and which headers it wants where a caller sends none.
 
     Errors: `BadField` for a credential that would start a header line of its own.
     """
@@ -88,4 +88,7 @@ class ModelTarget:
         passed = [b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS]
         if HOP in head.fields:
             passed.append(b"%b: %b\r\n" % (HOP, head.fields[HOP]))
+        for field in self.dialect.headers:
+            if field[0] not in head.fields:
+                passed.append(b"%b: %b\r\n" % field)  # noqa: PERF401  a comprehension is one more call per attempt
         return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], b"".join(passed), len(body), body)
