@@ -1,6 +1,5 @@
 """A disk that can be full or broken, and calls to note: shared by the tests of the journal."""
 
-import errno
 import os
 
 from life import rung
@@ -18,28 +17,21 @@ START_MS = 1_600_000_000_000  # files are younger: only what a test makes old is
 
 
 class Disk:
-    """Stands before os.write and os.fdatasync; `room` bytes may still be written, None = any number."""
+    """Stands before what gives room and what syncs; `error` and `sync_error` are what they fail with."""
 
     def __init__(self, monkeypatch):
-        self.room = None
         self.error = None
         self.sync_error = None
-        self.writes = 0
-        self._write, self._sync = os.write, os.fdatasync
-        monkeypatch.setattr(os, "write", self.write)
-        monkeypatch.setattr(os, "fdatasync", self.sync)
+        self.asked = 0
+        self._room, self._sync = os.posix_fallocate, os.fsync
+        monkeypatch.setattr(os, "posix_fallocate", self.room)
+        monkeypatch.setattr(os, "fsync", self.sync)
 
-    def write(self, fd, data):
-        self.writes += 1
+    def room(self, fd, offset, length):
+        self.asked += 1
         if self.error is not None:
             raise OSError(self.error, os.strerror(self.error))
-        if self.room is None:
-            return self._write(fd, data)
-        if not self.room:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        data = data[: self.room]
-        self.room -= len(data)
-        return self._write(fd, data)
+        self._room(fd, offset, length)
 
     def sync(self, fd):
         if self.sync_error is not None:
@@ -48,12 +40,11 @@ class Disk:
 
 
 class Turns:
-    """An event loop and its clock: `turn` ends the turn that is running, `second` lets a second pass."""
+    """An event loop and its clock: `second` lets a second pass."""
 
     def __init__(self):
         self.ms = START_MS
         self.wall_step_ms = 0
-        self.soon = []
         self.later = []
 
     def now_ms(self):
@@ -62,9 +53,6 @@ class Turns:
     def wall_ms(self):
         return self.ms + self.wall_step_ms
 
-    def call_soon(self, act):
-        self.soon.append(act)
-
     def call_later(self, _s, act):
         self.later = [act]
         return self
@@ -72,16 +60,10 @@ class Turns:
     def cancel(self):
         self.later = []
 
-    def turn(self):
-        acts, self.soon = self.soon, []
-        for act in acts:
-            act()
-
     def second(self):
         self.ms += 1_000
         for act in self.later:
             act()
-        self.turn()
 
 
 class Wire:
@@ -122,6 +104,7 @@ class Desk:
 
     def answered(self, call):
         """It is answered, and the call with it."""
+        call.end = End.ANSWERED
         self.journal.note(call, Note(call.attempt, None, 3, OK))
         self.journal.end(call, Answer(End.ANSWERED, None))
 

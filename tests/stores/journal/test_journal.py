@@ -19,13 +19,10 @@ from swarmgate.stores.journal import rows
 
 @pytest.fixture
 def desk(tmp_path):
-    desk = Desk(tmp_path)
-    desk.loop.turn()
-    return desk
+    return Desk(tmp_path)
 
 
 def noted(desk):
-    desk.loop.turn()
     return everything(desk.folder)[0][1:]
 
 
@@ -45,17 +42,14 @@ def test_an_answered_call_is_two_rows(desk):
     assert (note.prompt_tokens, note.output_tokens, note.cached_tokens, note.sent_bytes) == (9, 3, -1, 7)
 
 
-def test_the_intent_is_on_file_before_the_turn_ends_and_takes_along_what_waited(desk):
-    first, second = desk.call("c1"), desk.call("c2")
-    desk.leaves(first)
-    desk.answered(first)
-    assert [row.call for row in everything(desk.folder)[0][1:]] == ["c1"]
-    desk.leaves(second)
-    assert [(row.call, type(row).__name__) for row in everything(desk.folder)[0][1:]] == [
-        ("c1", "Intent"),
-        ("c1", "Note"),
-        ("c2", "Intent"),
-    ]
+def test_every_row_is_on_file_at_once(desk):
+    call = desk.call("c1")
+    desk.leaves(call)
+    assert [type(row).__name__ for row in noted(desk)] == ["Intent"]
+    desk.answered(call)
+    assert [type(row).__name__ for row in noted(desk)] == ["Intent", "Note"]
+    desk.journal.lost(call, Lose(Loss.TOO_OLD))
+    assert [row.seq for row in noted(desk)] == [noted(desk)[0].seq + number for number in range(3)]
 
 
 def test_an_attempt_after_which_the_call_goes_on(desk):
@@ -145,7 +139,7 @@ def test_lost_tokens_and_steps_of_the_clock(desk):
 
 def test_only_a_write_that_may_happen_once_waits_for_the_disk(desk, monkeypatch):
     syncs = []
-    monkeypatch.setattr(os, "fdatasync", syncs.append)
+    monkeypatch.setattr(os, "fsync", syncs.append)
     desk.leaves(desk.call("read"))
     desk.leaves(desk.call("write", effect=Effect.WRITE))
     assert not syncs
@@ -180,7 +174,6 @@ async def main():
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
     journal = FileJournal(loop, clock, clock.now_ms, Path(sys.argv[1]), print)
-    await asyncio.sleep(0)
     for number in range(3):
         call = Call(f"c{{number}}", (rung(),), Room(), rank=1, arrived_ms=1)
         call.wire, call.route, call.attempt = Wire(), next(iter(call.rungs[0].routes.values())), 1

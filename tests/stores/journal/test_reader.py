@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.frame import to_line
 from swarmgate.stores.journal.reader import Position, read
-from swarmgate.stores.journal.segments import Segment, create, listed
+from swarmgate.stores.journal.segments import Listed, Segment, listed
 
 STOPS = [rows.Stop(number, number, "run", 0) for number in range(40)]
 LINES = [to_line(row) for row in STOPS]
@@ -58,7 +58,7 @@ def test_damage_costs_the_lines_that_it_hit(tmp_path):
 
 def test_a_file_without_lines_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "_CHUNK_BYTES", 100)
-    write(tmp_path, 5, b"\0" * 350)
+    write(tmp_path, 5, b"x" * 350)
     write(tmp_path, 6, LINES[0])
     found, bad = everything(tmp_path)
     assert (found, bad) == (STOPS[:1], 4)
@@ -94,8 +94,24 @@ def test_only_journals_are_read(tmp_path):
     (tmp_path / "journal-1.log").write_bytes(LINES[0])
     (tmp_path / "notes.txt").write_bytes(LINES[0])
     assert listed(tmp_path) == []
-    assert create(tmp_path, 3) > 0
-    assert listed(tmp_path) == [Segment(tmp_path / f"journal-{3:016d}.log", 3)]
+    segment = Segment(tmp_path, 3, 100)
+    assert listed(tmp_path) == [Listed(tmp_path / f"journal-{3_000:016d}.log", 3_000)]
+    segment.close(0)
+
+
+@given(st.integers(0, 60), st.integers(1, 40))
+@settings(max_examples=50, deadline=None)
+def test_what_is_on_its_way_into_the_newest_file_is_left_for_later(tmp_path_factory, at, hole):
+    folder = tmp_path_factory.mktemp("hole")
+    data = bytearray(b"".join(LINES[:3]))
+    whole = bytes(data)
+    at = at * len(data) // 61
+    data[at : at + hole] = b"\0" * len(data[at : at + hole])
+    path = write(folder, 5, bytes(data) + b"\0" * 50)
+    batch = read(folder, Position())
+    assert batch.damaged == batch.torn == 0
+    path.write_bytes(whole + b"\0" * 50)
+    assert batch.rows + read(folder, batch.position).rows == STOPS[:3]
 
 
 def test_a_journal_of_a_running_gate(tmp_path):

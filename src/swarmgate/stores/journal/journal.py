@@ -1,16 +1,15 @@
 """
-The journal of a running gate (ports.Journal): calls become rows, rows become lines.
+The journal of a running gate (ports.Journal): calls become rows, and rows stand on file before the next command runs.
 
-An intent is written before `intent` returns, so that it is on file before the request's first byte leaves, whatever the
-loop does with that byte; it takes along what waited. Everything else waits for the end of the loop's turn. An attempt that
-ends its call is one row, not two.
+So an intent is on file before its request's first byte leaves, whatever the loop does with that byte. An attempt that ends its
+call is one row, not two.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from swarmgate import __version__
 from swarmgate.core.answers import BlockKind, Denied
@@ -20,7 +19,6 @@ from swarmgate.core.outcome import Ejects, Outcome
 from swarmgate.core.record import Call
 from swarmgate.ports import AttemptFacts, Clock
 from swarmgate.stores.journal import rows
-from swarmgate.stores.journal.frame import to_line
 from swarmgate.stores.journal.segments import Retention
 from swarmgate.stores.journal.writer import Writer
 
@@ -31,14 +29,10 @@ _USUAL: Final = Retention()
 _GIVEN_UP: Final = "given_up"  # the kind of an attempt that the gate itself ended
 
 
-class _Left(NamedTuple):
-    """What an intent said that its note says again; the call's own record has moved on by then."""
-
-    facts: Callable[[], AttemptFacts]
-    target: str
-    model: str
-    key: str
-    sent_ms: int
+# What an intent said that its note says again, the call's own record having moved on by then: how to ask for the facts,
+# target, model, key, instant of the send. Plain tuples: a named one costs as much as the rest of a row.
+_Left = tuple[Callable[[], AttemptFacts], str, str, str, int]
+_Held = tuple[Call, Note, _Left, AttemptFacts, int]  # a note whose call may end with it, and the instant of it
 
 
 class FileJournal:
@@ -51,7 +45,6 @@ class FileJournal:
     __slots__ = (
         "_clock",
         "_held",
-        "_is_due",
         "_left",
         "_loop",
         "_step_ms",
@@ -77,8 +70,7 @@ class FileJournal:
         self._wall_ms = wall_ms
         self._step_ms = wall_ms() - now_ms
         self._left: dict[Call, _Left] = {}
-        self._held: tuple[Call, tuple[Any, ...]] | None = None  # a note whose call may end with it
-        self._is_due = False
+        self._held: _Held | None = None
         self.policy = 0
         self.run = os.urandom(6).hex()
         self.writer = Writer(folder, now_ms, keep, say)
@@ -87,84 +79,74 @@ class FileJournal:
 
     def intent(self, call: Call, intent: Intent) -> None:
         """The attempt is on file when this returns; a write that may happen once only, on the disk itself."""
-        if self._held is not None:
-            self._release()
         route, rung, writer = call.route, call.rungs[call.rung], self.writer
         assert route is not None
         model = rung.model or call.model
-        self._left[call] = _Left(call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
-        operation = call.step.operation
+        self._left[call] = (call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
         writer.append(
-            to_line(
-                rows.Intent(
-                    writer.sequence + 1,
-                    call.sent_ms,
-                    call.id,
-                    intent.attempt,
-                    *call.step,
-                    call.team,
-                    call.rank,
-                    rung.target,
-                    model,
-                    route.key,
-                    call.rung,
-                    self.policy,
-                    call.arrived_ms,
-                    call.prompt,
-                    call.reserve,
-                    call.effect,
-                    call.trace,
-                )
+            rows.Intent(
+                writer.sequence + 1,
+                call.sent_ms,
+                call.id,
+                intent.attempt,
+                *call.step,
+                call.team,
+                call.rank,
+                rung.target,
+                model,
+                route.key,
+                call.rung,
+                self.policy,
+                call.arrived_ms,
+                call.prompt,
+                call.reserve,
+                call.effect,
+                call.trace,
             )
         )
-        if call.effect is Effect.WRITE and (operation or call.keyed):
+        if call.effect is Effect.WRITE and (call.keyed or call.step.operation):
             writer.sync()
-        else:
-            writer.flush()
 
     def note(self, call: Call, note: Note) -> None:
-        """How an attempt ended; whether the call ends with it is known within this turn."""
-        if self._held is not None:
-            self._release()
+        """How an attempt ended; if its call ends with it, that follows at once and is told in the same row."""
         left = self._left.pop(call, None)
         if left is None:
             self._unconnected(call, note)
             return
-        kind = note.outcome.kind if note.outcome is not None else _GIVEN_UP
-        self._held = (call, self._noted(call, left, note, kind))
-        self._due()
+        held = (call, note, left, left[0](), self._clock.now_ms())
+        if call.end is None:
+            self._write_note(held, "", "")
+        else:
+            self._held = held
 
     def end(self, call: Call, answer: Answer) -> None:
         """How the call ended."""
-        held = self._held
-        if held is not None:
-            self._held = None
-            if held[0] is call:
-                self._write_note(held[1], answer.end.value, answer.reason or "")
+        held, self._held = self._held, None
+        if held is None:
+            left = self._left.pop(call, None)
+            if left is None:
+                self.add(_end(*self.next(), call, answer))
                 return
-            self._write_note(held[1], "", "")
-        left = self._left.pop(call, None)
-        if left is None:
-            self.add(_end(self.writer.sequence + 1, self._clock.now_ms(), call, answer))
-        else:  # the gate gave the call up while it ran
-            note = Note(call.attempt, answer.reason, 0)
-            self._write_note(self._noted(call, left, note, _GIVEN_UP), answer.end.value, answer.reason or "")
+            held = (
+                call,
+                Note(call.attempt, answer.reason, 0),
+                left,
+                left[0](),
+                self._clock.now_ms(),
+            )  # given up as it ran
+        self._write_note(held, answer.end._value_, answer.reason or "")
 
     def lost(self, call: Call, lose: Lose) -> None:
         """A grant of which nothing left."""
-        rung = call.rungs[call.rung]
-        self.add(rows.LostToken(self.writer.sequence + 1, self._clock.now_ms(), call.id, rung.target, lose.reason))
+        self.add(rows.LostToken(*self.next(), call.id, call.rungs[call.rung].target, lose.reason))
 
     def next(self) -> tuple[int, int]:
         """The number and the instant of a row that is about to be added."""
         return self.writer.sequence + 1, self._clock.now_ms()
 
     def add(self, row: rows.Row) -> None:
-        """A row made with `next`; on file at the end of this turn."""
-        if self._held is not None:
-            self._release()
-        self.writer.append(to_line(row))
-        self._due()
+        """A row made with `next`."""
+        self.writer.append(row)
 
     def close(self, left: int) -> None:
         """The gate ended in order, with `left` calls given up; nothing can be noted afterwards."""
@@ -173,61 +155,41 @@ class FileJournal:
         self.writer.sync()
         self.writer.close()
 
-    def _due(self) -> None:
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._is_due = False
-        if self._held is not None:
-            self._release()
-        self.writer.flush()
-
-    def _release(self) -> None:
-        """The call went on after its attempt."""
-        held, self._held = self._held, None
-        if held is not None:
-            self._write_note(held[1], "", "")
-
-    def _write_note(self, told: tuple[Any, ...], end: str, end_reason: str) -> None:
-        whole: tuple[Any, ...] = (self.writer.sequence + 1, *told, end, end_reason)
-        self.writer.append(to_line(rows.Note(*whole)))
-        self._due()
-
-    def _noted(self, call: Call, left: _Left, note: Note, kind: str) -> tuple[Any, ...]:
-        """A note without its number and the call's end, made while the attempt is still as it ended."""
-        now_ms = self._clock.now_ms()
-        status, prompt, output, cached, content_ms, sent_bytes, got_bytes = left.facts()
-        took_ms = max(0, now_ms - left.sent_ms)
-        if content_ms:
-            content_ms -= left.sent_ms
-        else:
-            content_ms = took_ms if status else -1
-        return (
-            now_ms,
-            call.id,
-            note.attempt,
-            kind,
-            note.reason or "",
-            status,
-            note.sent,
-            note.used,
-            prompt,
-            output,
-            cached,
-            content_ms,
-            took_ms,
-            left.sent_ms - call.arrived_ms,
-            sent_bytes,
-            got_bytes,
-            _out_ms(note.outcome),
-            call.rank,
-            left.target,
-            left.model,
-            left.key,
-            call.step.task_type,
-            call.team,
+    def _write_note(self, held: _Held, end: str, end_reason: str) -> None:
+        call, note, left, facts, now_ms = held
+        _, target, model, key, sent_ms = left
+        status, prompt, output, cached, content_ms, sent_bytes, got_bytes = facts
+        outcome, writer = note.outcome, self.writer
+        took_ms = now_ms - sent_ms if now_ms > sent_ms else 0
+        writer.append(
+            rows.Note(
+                writer.sequence + 1,
+                now_ms,
+                call.id,
+                note.attempt,
+                _GIVEN_UP if outcome is None else outcome.kind,
+                note.reason or "",
+                status,
+                note.sent,
+                note.used,
+                prompt,
+                output,
+                cached,
+                content_ms - sent_ms if content_ms else took_ms if status else -1,
+                took_ms,
+                sent_ms - call.arrived_ms,
+                sent_bytes,
+                got_bytes,
+                0 if outcome is None or outcome.ejects is Ejects.NOTHING else _out_ms(outcome),
+                call.rank,
+                target,
+                model,
+                key,
+                call.step.task_type,
+                call.team,
+                end,
+                end_reason,
+            )
         )
 
     def _unconnected(self, call: Call, note: Note) -> None:
@@ -250,10 +212,8 @@ class FileJournal:
             self.add(rows.ClockStep(*self.next(), wall_ms, step_ms))
 
 
-def _out_ms(outcome: Outcome | None) -> int:
-    """For how long the attempt put its key out: 0 = not at all, -1 = until a person acts."""
-    if outcome is None or outcome.ejects is Ejects.NOTHING:
-        return 0
+def _out_ms(outcome: Outcome) -> int:
+    """For how long the attempt put its key out; -1 = until a person acts."""
     return -1 if outcome.eject_ms is None else outcome.eject_ms
 
 

@@ -1,9 +1,9 @@
 """
 Reading a journal from a position on, also while it is being written.
 
-A position is a file and an offset: whatever stands before it has been seen. The end of the newest file may be a line that
-is only half there: it is left for later. In an older file such a line was torn by a crash; it is counted and passed, as is
-one whose checksum does not fit, and what follows is read all the same.
+A position is a file and an offset: whatever stands before it has been seen. The newest file is read up to its first zero, for
+what stands there may be on its way, and up to the last whole line before. In an older file a line without an end was torn by a
+crash; it is counted and passed, as is one whose checksum does not fit, and what follows is read all the same.
 """
 
 from pathlib import Path
@@ -52,17 +52,18 @@ def read(folder: Path, position: Position) -> Batch:
     with segment.path.open("rb") as file:
         file.seek(offset)
         data = file.read(_CHUNK_BYTES)
-    whole = data.rfind(b"\n") + 1
-    rows, damaged, unknown = _rows(data[:whole])
-    read_to = Position(segment.number, offset + whole)
-    if len(data) == _CHUNK_BYTES:
-        if not whole:  # no line is so long
-            return Batch(rows, Position(segment.number, offset + len(data)), damaged + 1, 0, unknown, gone)
-        return Batch(rows, read_to, damaged, 0, unknown, gone)
-    if at + 1 < len(segments):
-        torn = int(whole < len(data))
+    is_newest = at + 1 == len(segments)
+    written = data.partition(b"\0")[0] if is_newest else data.rstrip(b"\0")
+    whole = written.rfind(b"\n") + 1
+    rows, damaged, unknown = _rows(written[:whole])
+    if not is_newest and (len(data) < _CHUNK_BYTES or not written):
+        torn = int(whole < len(written))
         return Batch(rows, Position(segments[at + 1].number), damaged, torn, unknown, gone)
-    return Batch(rows, read_to, damaged, 0, unknown, gone, is_end=not rows)
+    if not whole and len(written) == _CHUNK_BYTES:  # no line is so long
+        return Batch(rows, Position(segment.number, offset + len(written)), damaged + 1, 0, unknown, gone)
+    return Batch(
+        rows, Position(segment.number, offset + whole), damaged, 0, unknown, gone, is_end=is_newest and not rows
+    )
 
 
 def _rows(data: bytes) -> tuple[list[Row], int, int]:

@@ -1,21 +1,22 @@
 """
-Lines to disk: one `os.write` per flush, rotation, and what happens when the disk does not take them.
+Rows to disk: each is on file when `append` returns, without a call of the system; and what happens when there is no room.
 
-A written line survives the death of its process. A disk that is full or broken stops no call: lines wait in a bounded
-buffer, those beyond it are counted, and once the disk takes lines again the journal says what is missing (reliability LG-03,
-LG-04). A sync that failed is never repeated and believed: `durable` stays False while the process lives (LG-02).
+A row is copied into the memory of its file (0.3 us; a write costs 1.2), which the system keeps when this process dies. A disk
+that is full or broken stops no call: rows go on into the room that is reserved, then wait in a bounded buffer; those beyond it
+are counted, and once there is room again the journal says what is missing (reliability LG-03, LG-04). A sync that failed is
+never repeated and believed: `durable` stays False while the process lives (LG-02).
 """
 
-import errno
-import os
 from collections.abc import Callable
+from mmap import mmap
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from swarmgate.stores.journal.segments import Retention, create, next_number, prune
+from swarmgate.stores.journal.frame import to_line
+from swarmgate.stores.journal.rows import Row
+from swarmgate.stores.journal.segments import Retention, Segment, next_number, prune
 
 MOST_PENDING: Final = 4_096
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Say = Callable[[str], None]
 
@@ -36,16 +37,16 @@ class Writer:
     """
 
     __slots__ = (
-        "_fd",
+        "_at",
+        "_first",
         "_folder",
         "_keep",
-        "_lines",
-        "_opened_at",
-        "_opened_ms",
+        "_now_ms",
+        "_pending",
+        "_room",
         "_say",
-        "_since_ms",
+        "_segment",
         "_size",
-        "_torn",
         "_unrecorded",
         "durable",
         "sequence",
@@ -56,121 +57,110 @@ class Writer:
         self._folder = folder
         self._keep = keep
         self._say = say
-        self._lines: list[bytes] = []
-        self._torn = 0  # bytes of the first line that are on file already
+        self._pending: list[bytes] = []
         self._unrecorded = 0
-        self._since_ms = now_ms
-        self.sequence = next_number(folder, now_ms)
+        self._now_ms = now_ms  # of the last tick without trouble
         self.durable = True
         self.trouble = ""
+        self.sequence = next_number(folder, now_ms)
+        self._segment: Segment | None = None
+        self._room: mmap | bytearray = bytearray()
+        self._at = self._size = self._first = 0
         self._open(now_ms)
 
-    def append(self, line: bytes) -> None:
-        """One more line, of the row with the next number."""
+    def append(self, row: Row) -> None:
+        """One more row, which has the number after the last; on file when this returns, unless there is trouble."""
         self.sequence += 1
-        if self.trouble and len(self._lines) >= MOST_PENDING:
-            self._unrecorded += 1
+        line = to_line(row)
+        start = self._at
+        end = start + len(line)
+        if end <= self._size:
+            self._room[start:end] = line
+            self._at = end
         else:
-            self._lines.append(line)
-
-    def flush(self) -> None:
-        """What was appended is on file, unless there is trouble."""
-        if self._lines and not self.trouble:
-            self._write()
+            self._make_room(line)
 
     def sync(self) -> bool:
         """Whether what was appended survives a loss of power; blocks as long as the disk does."""
-        self.flush()
-        if self.durable and not self.trouble:
+        if self.durable and self._segment is not None:
             try:
-                os.fdatasync(self._fd)
+                self._segment.sync()
             except OSError as error:
                 self.durable = False
                 self._say(f"journal: a sync failed ({error.strerror}): what must survive a loss of power is refused")
-        return self.durable and not self.trouble
+        return self.durable and self._segment is not None
 
     def tick(self, now_ms: int) -> Missed | None:
-        """Mend what is broken, begin a new segment where one is due; what was missed, once trouble has ended."""
-        if not self.trouble:
-            self._since_ms = now_ms
-            self._look_after_segment(now_ms)
-            return None
+        """Once a second: begin a segment where one is due; what was missed, once trouble has ended."""
+        if self._segment is None:
+            return self._mend(now_ms)
+        self._now_ms = now_ms
         try:
-            if self._fd < 0:
+            if not self._segment.is_there():
+                self._unrecorded += self.sequence - self._first
+                self._fail("its file was removed")
+            elif self._at and now_ms - self._segment.opened_ms >= self._keep.segment_ms:
                 self._open(now_ms)
         except OSError as error:
-            self.trouble = str(error.strerror)
+            self._fail(error.strerror or str(error))
+        return None
+
+    def close(self) -> None:
+        """The end of the file."""
+        if self._segment is not None:
+            self._segment.close(self._at)
+            self._segment = None
+            self._size = 0
+
+    def _make_room(self, line: bytes) -> None:
+        """The segment is full, or there is none."""
+        if self._segment is not None and len(line) <= self._keep.segment_bytes:
+            try:
+                self._open(self._now_ms)
+            except OSError as error:
+                self._fail(error.strerror or str(error))
+            else:
+                self._put(line)
+                return
+        if len(self._pending) < MOST_PENDING:
+            self._pending.append(line)
+        else:
+            self._unrecorded += 1
+
+    def _mend(self, now_ms: int) -> Missed | None:
+        try:
+            self._open(now_ms)
+        except OSError as error:
+            self.trouble = error.strerror or str(error)
             return None
-        if self._lines and not self._write():
-            return None
-        missed = Missed(self._unrecorded, self._since_ms, self.trouble)
+        missed = Missed(self._unrecorded, self._now_ms, self.trouble)
+        pending, self._pending = self._pending, []
         self._unrecorded, self.trouble = 0, ""
+        for line in pending:
+            self._put(line)
         self._say("journal: it is written again")
         return missed
 
-    def close(self) -> None:
-        """The last lines, and the end of the file."""
-        self.flush()
-        self._leave()
-
-    def _write(self) -> bool:
-        data = self._lines[0] if len(self._lines) == 1 else b"".join(self._lines)
-        if self._torn:
-            data = data[self._torn :]
-        try:
-            written = os.write(self._fd, data)
-        except OSError as error:
-            self._fail(error)
-            return False
-        self._size += written
-        if written == len(data):
-            self._lines.clear()
-            self._torn = 0
-            return True
-        self._keep_rest(written)
-        self._fail(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))  # what a short write to a file means
-        return False
+    def _put(self, line: bytes) -> None:
+        end = self._at + len(line)
+        if end > self._size:
+            self._make_room(line)
+            return
+        self._room[self._at : end] = line
+        self._at = end
 
     def _open(self, now_ms: int) -> None:
-        self._fd = create(self._folder, next_number(self._folder, now_ms))
-        self._size = self._torn = 0
-        self._opened_ms = now_ms
-        self._opened_at = self.sequence
+        """Go on in a new segment; the old one stays as it is if there is no room for another."""
+        fresh = Segment(self._folder, now_ms, self._keep.segment_bytes)
+        if self._segment is not None:
+            self._segment.close(self._at)
+        self._segment, self._room, self._size = fresh, fresh.room, fresh.size
+        self._at = 0
+        self._first = self.sequence
         prune(self._folder, self._keep, now_ms, self._say)
 
-    def _leave(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def _look_after_segment(self, now_ms: int) -> None:
-        try:
-            if os.fstat(self._fd).st_nlink == 0:
-                self._unrecorded += self.sequence - self._opened_at
-                raise FileNotFoundError(errno.ENOENT, "its file was removed")
-            is_old = now_ms - self._opened_ms >= self._keep.segment_ms
-            if self._size >= self._keep.segment_bytes or (is_old and self._size):
-                self.flush()
-                self._leave()
-                self._open(now_ms)
-        except OSError as error:
-            self._fail(error)
-
-    def _fail(self, error: OSError) -> None:
-        """Nothing is written until a tick can; a segment that failed but for room is not written again."""
-        is_news = not self.trouble
-        self.trouble = error.strerror or str(error)
-        if error.errno not in _FULL:
-            self._leave()
-        if is_news:
-            self._say(f"journal: {self.trouble}; calls go on and are not recorded beyond {MOST_PENDING} rows")
-
-    def _keep_rest(self, written: int) -> None:
-        on_file = self._torn + written
-        lines = self._lines
-        done = 0
-        while on_file >= len(lines[done]):
-            on_file -= len(lines[done])
-            done += 1
-        del lines[:done]
-        self._torn = on_file
+    def _fail(self, reason: str) -> None:
+        """Nothing is written until a tick can."""
+        self.trouble = reason
+        self._say(f"journal: {reason}; calls go on and are not recorded beyond {MOST_PENDING} rows")
+        self.close()
