@@ -53,8 +53,8 @@ async def orders_change_the_gate(gate):
     assert [row["revision"] for row in (await gate.operate("POST", "/orders/resume", why)).said] == [3]
     assert (await gate.call("after", wait="0s")).status == 200
     assert (await gate.operate("POST", "/orders/limit", why | {"amount": 600})).status == 200
-    (budget,) = (await gate.operate("GET", "/budgets")).said
-    assert (budget["amount"], budget["revision"], budget["target"]) == (600, 4, "up")
+    (budget,) = [one for one in (await gate.operate("GET", "/budgets")).said if one["target"] == "up"]
+    assert (budget["amount"], budget["revision"]) == (600, 4)
     for wrong in ({"target": "up"}, why | {"target": "nobody"}, why | {"amount": "many"}):
         assert (await gate.operate("POST", "/orders/limit", wrong)).status == 400
 
@@ -95,7 +95,8 @@ def they_stand_in_the_ledger(folder):
         ("slow", "answered"),
     ]
     assert query(folder, "SELECT kind FROM events ORDER BY seq") == [("boot",), ("stop",)]
-    found = query(folder, "SELECT revision, amount, paused, author, policy FROM revisions ORDER BY revision")
+    asked = "SELECT revision, amount, paused, author, policy FROM revisions WHERE target = 'up' ORDER BY revision"
+    found = query(folder, asked)
     words = [(1, 60, 0, "configuration"), (2, 60, 1, "ann"), (3, 60, 0, "ann"), (4, 600, 0, "ann")]
     assert [row[:4] for row in found] == words
     assert query(folder, "SELECT budget FROM deferrals") == [("up: requests per 60s",)]
