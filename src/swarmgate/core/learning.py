@@ -203,6 +203,12 @@ class LearnedLimit:
         told, most = limit * MICRO * self.window_ms // (window_ms or self.window_ms), self._ceilings.rate * MICRO
         return self._put(Quantity.RATE, self._rate, most if told >= most else told * HEADROOM_PERCENT // 100)
 
+    def restate(self, rate: int) -> Revision | None:
+        """The operator states another rate per window: nothing that is learned exceeds it; it holds if nothing was refused."""
+        self._ceilings = self._ceilings._replace(rate=rate, burst=rate)
+        self._burst.limit(rate * MICRO)
+        return self._put(Quantity.RATE, self._rate, rate * MICRO)
+
     def told_cap(self, at_once: int) -> Revision | None:
         """The target says how many sends it takes in flight."""
         return self._put(Quantity.CAP, self._cap, min(at_once, self._ceilings.cap) * MICRO)

@@ -6,6 +6,7 @@ compare-and-set of the revision in force.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from swarmgate.core.answers import Revised
@@ -26,9 +27,13 @@ class Reviser(Protocol):
 
 
 class Teacher:
-    """A journal (ports.Journal) that teaches on the way; rungs without lessons pass through."""
+    """
+    A journal (ports.Journal) that teaches on the way; rungs without lessons pass through.
 
-    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "heard", "lost")
+    `held` are budgets that stay paused whatever is learned of them.
+    """
+
+    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "heard", "held", "lost")
 
     def __init__(self, journal: Journal, reviser: Reviser, clock: Clock) -> None:
         self._journal = journal
@@ -36,6 +41,7 @@ class Teacher:
         self._clock = clock
         self._open: dict[str, list[tuple[Lesson, Sent]]] = {}
         self.heard: Callable[[Lesson, Limits, Revision], None] = lambda *_: None  # whoever keeps the evidence
+        self.held: set[str] = set()
         self.end = journal.end  # nothing to learn there
         self.lost = journal.lost
 
@@ -79,6 +85,8 @@ class Teacher:
         budget = lesson.cap_budget if capped else lesson.rate_budget
         expected = lesson.revisions.get(budget, 1)
         limits = lesson.cap_limits(expected + 1) if capped else lesson.rate_limits(expected + 1)
+        if budget in self.held:
+            limits = replace(limits, paused=True)
 
         def heard(answer: Revised) -> None:
             lesson.revisions[budget] = answer.revision or 1

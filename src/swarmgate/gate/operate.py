@@ -6,7 +6,7 @@ change and the new one from then on (core/kernel.py: revise). Who waits asks aga
 is for whoever calls this.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
 from swarmgate.core.errors import BadInput
+from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.limits import BadLimit, Limits
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.view.directory import Directory
@@ -32,14 +33,22 @@ class Operator:
     """
     Changes of the budgets of one book; whatever cannot be done changes nothing and is a `BadInput`.
 
-    `forget` is called when a published limit has changed.
+    `held` are the budgets that are paused, for whoever learns; `changed` hears of every published limit that changed.
     """
 
-    def __init__(self, book: Book, pump: Pump, directory: Directory, forget: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        book: Book,
+        pump: Pump,
+        directory: Directory,
+        held: set[str],
+        changed: Callable[[str, Published], None],
+    ) -> None:
         self._book = book
-        self._forget = forget
         self._pump = pump
         self._directory = directory
+        self._held = held
+        self._changed = changed
 
     def pause(self, name: str) -> list[Change]:
         """Admit nothing that takes from a budget, or from any budget of a target; calls wait or are deferred."""
@@ -66,8 +75,8 @@ class Operator:
             self._directory.published[one] = published
             self._directory.freshen(one, compiled.fresh_ms)
             changes.append(self._change(one, limits))
-        self._forget()
-        self._wake(names)
+            self._changed(one, published)
+        self._pump.reconsider(tuple(names))
         return changes
 
     def listing(self) -> list[Change]:
@@ -76,19 +85,22 @@ class Operator:
 
     def _set_paused(self, name: str, *, paused: bool) -> list[Change]:
         names = [one for one in self._named(name) if self._limits(one).paused != paused]
+        (self._held.update if paused else self._held.difference_update)(names)
         changes = [self._change(one, self._revise(one, replace(self._limits(one), paused=paused))) for one in names]
-        self._wake(names)
+        self._pump.reconsider(tuple(names))
         return changes
 
     def _named(self, name: str) -> list[str]:
         """The budget of that name, or those of the target of that name."""
-        names = [name] if name in self._directory.names else self._directory.of_target(name)
+        names = [name] if name in self._directory.published else self._directory.of_target(name)
         if not names:
             raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one; `budgets` lists them")
         return names
 
     def _alike(self, name: str) -> list[str]:
         names = self._named(name)
+        if any(one.endswith((RATE, CAP)) for one in names):
+            raise BadInput("name", f"{name}: is learned from the host's answers; write a policy for the host instead")
         if len({_promise(self._directory.published[one]) for one in names}) > 1:
             raise BadInput("name", f"{name!r} has several limits; say which: {', '.join(names)}")
         return names
@@ -116,11 +128,6 @@ class Operator:
 
     def _change(self, name: str, limits: Limits) -> Change:
         return Change(name, self._directory.owner(name).target, limits, self._directory.published[name])
-
-    def _wake(self, names: Iterable[str]) -> None:
-        """The first of each line asks again; whoever it lets pass is woken as ever."""
-        self._pump.room.revised(tuple(names))
-        self._pump.wake_ready()
 
 
 def _promise(published: Published) -> tuple[Unit, int, int]:

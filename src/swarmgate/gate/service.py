@@ -207,8 +207,14 @@ class Gate:
         self, plan: Plan, book: Book, published: dict[str, Published], forget: Callable[[], None]
     ) -> Callable[[], None]:
         """Let the gate be looked at and operated; what is to be done a few times a second for that."""
+
+        def changed(budget: str, limit: Published) -> None:
+            forget()
+            if self.egress is not None:
+                self.egress.restate(budget, limit)
+
         self.window = window = Window(book, self.clock, plan.ladders, published)
-        self.operator = Operator(book, self.pump, window.directory, forget)
+        self.operator = Operator(book, self.pump, window.directory, self.teacher.held, changed)
         if plan.egress is not None and self.egress is not None:
             window.directory.also(self.egress.hosts.rungs)
             window.finder.by_url = UrlFinder(plan.egress, self.egress.hosts, self.clock).find

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from swarmgate.core.compiler import Published, Unit
 from swarmgate.core.groups import registrable_group
 from swarmgate.core.hidden_value import MICRO
-from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
+from swarmgate.core.learning import Ceilings, Learned, LearnedLimit, Revision
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
-from swarmgate.core.routing import Budget, route
+from swarmgate.core.routing import route
 from swarmgate.core.target import DEFAULT_PORTS, Target
 from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge, leading
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
@@ -111,6 +111,14 @@ class Hosts:
         if isinstance(ring, TargetRing):
             ring.pause(until_ms)
 
+    def restated(self, budget: str, published: Published) -> tuple[Lesson, Revision | None] | None:
+        """The operator states another limit for a policy's budget: its learner, if it has one by now, and what follows."""
+        lesson = self.lessons.get(budget)
+        if lesson is None or not lesson.stated:
+            return None
+        rate = max(1, published.amount * lesson.learner.window_ms // published.window_ms)
+        return lesson, lesson.learner.restate(rate)
+
     def rungs(self) -> Iterator[Rung]:
         """Everything that was called lately."""
         for host in self.hosts.values():
@@ -166,7 +174,9 @@ class Hosts:
             return
         lesson = self.lessons.get(budget.name)
         if lesson is None:
-            lesson = self.lessons[budget.name] = self._make(budget.name, *_stated(budget), stated=True)
+            lesson = self.lessons[budget.name] = self._make(
+                budget.name, *_stated(self._published.get(budget.name, budget.published)), stated=True
+            )
         yield lesson
 
     def _of_unknown(self, host: Host, judged: Judged, *, known: bool) -> Iterator[Lesson]:
@@ -209,9 +219,8 @@ def _class_in(policy: Policy, judged: Judged) -> str:
     return judged.path_class if policy is judged.policy else ""
 
 
-def _stated(budget: Budget) -> tuple[Learned, int, Ceilings]:
+def _stated(published: Published) -> tuple[Learned, int, Ceilings]:
     """Where the learner beside a stated limit begins, its window, and what it never exceeds."""
-    published = budget.published
     window_ms = min(published.window_ms, LONGEST_WINDOW_MS)
     rate = max(1, published.amount * window_ms // published.window_ms)
     return Learned(rate * MICRO, ANY * MICRO, rate * MICRO), window_ms, Ceilings(rate, ANY, rate)

@@ -46,6 +46,7 @@ class Egress:
         self.upstreams = Upstreams(loop, sweep, self.resolver.locate, LIMITS, dialler)
         self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
         self.desk = EgressDesk(plan, desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
+        self._teacher = teacher
         self.tidy = self.hosts.tidy
 
     def open(self, front: Front) -> None:
@@ -53,6 +54,12 @@ class Egress:
         front.serve_below(TO, PathDoor(self.desk))
         front.absolute = ProxyDoor(self.desk)
         front.tunnels = ConnectDoor(self.desk)
+
+    def restate(self, budget: str, published: Published) -> None:
+        """The operator changed a limit: whoever learns beside it begins from there."""
+        found = self.hosts.restated(budget, published)
+        if found is not None:
+            self._teacher.told(*found)
 
     def close(self) -> None:
         """No new connections; exchanges in progress run to their end."""

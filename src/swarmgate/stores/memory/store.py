@@ -61,7 +61,7 @@ class MemoryStore:
         if cell is None:
             return True
         touch(cell, kernel.advance(self.book, self._clock.now_ms()))
-        if cell.level or cell.leases or cell.order or cell.slices:
+        if cell.level or cell.leases or cell.order or cell.slices or cell.limits.paused:
             return False
         del self.book.cells[budget]
         self.book.lines.pop(budget, None)

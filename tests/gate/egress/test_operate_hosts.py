@@ -1,0 +1,78 @@
+"""What an operator changes at hosts: a policy's limit moves its learner too, and a pause outlasts what is learned."""
+
+import asyncio
+
+import pytest
+from outside import stage
+
+from swarmgate.core.errors import BadInput
+from swarmgate.core.lesson import CAP, RATE
+
+TEXT = """
+[egress]
+presets = "off"
+wait = "5s"
+
+[policies.papers]
+hosts = ["a.org"]
+limits = ["60 per 60s"]
+"""
+
+
+def run(scene, text=TEXT):
+    async def play():
+        async with stage(text=text) as on:
+            return await scene(on)
+
+    return asyncio.run(play())
+
+
+def limits_of(on, name):
+    return on.gate.store.book.cells[name].limits
+
+
+def budget_of(on):
+    return next(name for name in on.gate.window.directory.published if name.startswith("papers"))
+
+
+@pytest.mark.parametrize("called_before", [False, True])
+def test_a_raised_limit_is_no_longer_held_by_what_was_learned_beside_it(called_before):
+    async def scene(on):
+        name = budget_of(on)
+        if called_before:
+            await on.get("http://a.org/")
+        on.gate.operator.limit(name, 600)
+        await on.get("http://a.org/")
+        learned = limits_of(on, name + RATE)
+        return learned.quota * 60_000 // learned.window_ms, on.gate.egress.hosts.lessons[name].learner.ceilings.rate
+
+    assert run(scene) == (600, 600)
+
+
+def test_a_lowered_limit_lowers_what_is_learned():
+    async def scene(on):
+        name = budget_of(on)
+        await on.get("http://a.org/")
+        on.gate.operator.limit(name, 30)
+        return limits_of(on, name + RATE).quota * 60_000 // limits_of(on, name + RATE).window_ms
+
+    assert run(scene) == 30
+
+
+def test_a_paused_host_stays_paused_whatever_is_learned_of_it():
+    async def scene(on):
+        await on.get("http://d.io/")
+        changes = on.gate.operator.pause("d.io")
+        lesson = on.gate.egress.hosts.hosts[next(iter(on.gate.egress.hosts.hosts))].lessons["d.io"]
+        on.gate.teacher.told(lesson, lesson.learner.told(1))
+        paused = [limits_of(on, one.budget).paused for one in changes]
+        on.gate.egress.hosts.tidy()
+        with pytest.raises(BadInput, match="learned"):
+            on.gate.operator.limit("d.io", 5)
+        on.gate.operator.resume("d.io")
+        return [one.budget for one in changes], paused, [limits_of(on, one.budget).paused for one in changes]
+
+    names, paused, resumed = run(scene)
+    assert sorted(names) == sorted(["d.io" + RATE, "d.io" + CAP])
+    assert paused == [True, True]
+    assert resumed == [False, False]
