@@ -33,6 +33,15 @@ def ladder():
     return (rung("first"), rung("second"))
 
 
+def two_slots():
+    return (rung("t"), rung("u", route("u1", (), (), whole=())))
+
+
+def foreign(*serves):
+    """A ladder whose rungs speak these surfaces."""
+    return lambda: tuple(rung(name)._replace(serves=frozenset({name})) for name in serves)
+
+
 # name -> (what happens to the call, how the record differs, how long somebody holds the only slot before it)
 LIVES = {
     "answer": (Life(), {}, 0),
@@ -74,6 +83,9 @@ LIVES = {
         {"effect": Effect.WRITE, "keyed": True},
         0,
     ),
+    "no rung speaks so": (Life(), {"surface": "chat", "rungs": foreign("messages", "responses")}, 0),
+    "the second rung speaks so": (Life(), {"surface": "chat", "rungs": foreign("messages", "chat")}, 0),
+    "too long in line, so next rung": (Life(), {"rungs": two_slots, "wait_until_ms": 1_000_100}, HELD_MS),
     "not ours": (Life(sends=(((20, NOT_OURS),),)), {}, 0),
 }
 STORES = {

@@ -129,7 +129,8 @@ class _Shop:
         reserves = self._dialect.charge.reserves_output
         charge = Charge.PROMPT_AND_LARGEST_OUTPUT if reserves else Charge.PROMPT_THEN_OUTPUT
         named = "" if model == ANY_MODEL else model
-        return Rung(self._name, named, routes, ring, self._retries, charge=charge)
+        serves = None if self._dialect is GENERIC else frozenset(self._dialect.paths)
+        return Rung(self._name, named, routes, ring, self._retries, charge=charge, serves=serves)
 
     def model_target(self) -> ModelTarget:
         url = self._target.base_url

@@ -3,9 +3,11 @@
 from itertools import repeat
 
 from life import (
+    FAILS,
     HELD,
     KEY_DEAD,
     OK,
+    OVERLOADED,
     REFUSES,
     SLOT,
     Life,
@@ -19,6 +21,7 @@ from swarmgate.core.commands import End
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import State
+from swarmgate.core.rungs import Tried, remember
 
 FREE = route(fixed=(), metered=(), whole=())
 
@@ -136,3 +139,60 @@ def test_every_rung_has_its_own_time_to_begin():
     call = world.call("x", Life(sends=((), ((7_500, OK),))), rungs=(rung("first"), rung("second")))
     world.run()
     assert (call.end, call.rung) == (End.ANSWERED, 1)
+
+
+def speaks(target, *surfaces, window=0):
+    return rung(target)._replace(serves=frozenset(surfaces), window_tokens=window)
+
+
+def test_a_rung_that_cannot_is_passed_over_with_its_reason_and_never_sent_to():
+    world = World()
+    rungs = (speaks("a", "messages"), speaks("b", "chat", window=99), speaks("c", "chat", window=100))
+    call = world.call("x", rungs=rungs, surface="chat", context_tokens=100)
+    world.run()
+    assert (call.end, call.rung, call.attempt) == (End.ANSWERED, 2, 1)
+    assert call.trail == (Tried(0, Reason.POLICY_OTHER_DIALECT), Tried(1, Reason.POLICY_WINDOW_TOO_SMALL))
+
+
+def test_without_a_rung_that_can_the_call_is_refused_with_the_last_reason():
+    world = World()
+    call = world.call(
+        "x", rungs=(speaks("a", "messages"), speaks("b", "chat", window=9)), surface="chat", context_tokens=10
+    )
+    world.run()
+    assert (call.end, call.reason, call.attempt) == (End.REFUSED, Reason.POLICY_WINDOW_TOO_SMALL, 0)
+    world.check_clean()
+
+
+def test_an_error_knows_every_attempt():
+    world = World()
+    sends = (((20, OVERLOADED),), ((30, FAILS._replace(status=503)),), ((40, FAILS),), ((50, FAILS),))
+    call = world.call("x", Life(sends=sends), rungs=(rung("a"), rung("b")))
+    world.run()
+    assert call.end is End.DEAD_LETTERED
+    assert [(one.rung, one.reason, one.key, one.status, one.ms) for one in call.trail] == [
+        (0, Reason.TARGET_CAPACITY, "k1", 0, 20),
+        (1, Reason.TARGET_ERROR, "k1", 503, 30),
+        (1, Reason.TARGET_ERROR, "k1", 0, 40),
+        (1, Reason.TARGET_ERROR, "k1", 0, 50),
+    ]
+
+
+def test_a_wait_that_is_longer_than_a_slow_target_leads_to_the_next_rung():
+    rate = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=9_000)
+    for window_ms, wait_ms, used in ((9_000, 60_000, 1), (7_000, 60_000, 0), (7_000, 6_000, 1)):
+        world = World({"r": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=window_ms), "free": rate})
+        first, second = (rung(name, route("k1", ((name, 1, 0),), (), whole=())) for name in ("r", "free"))
+        world.call("before", rungs=(first,))
+        call = world.call("x", rungs=(first, second), after_ms=1, wait_until_ms=1_000_000 + wait_ms)
+        world.run()
+        assert (call.end, call.rung) == (End.ANSWERED, used), (window_ms, wait_ms)
+        if used:
+            assert call.trail == (Tried(0, Reason.POLICY_RATE),)
+
+
+def test_of_what_was_tried_the_newest_16_are_kept():
+    call = World().call("x")
+    for number in range(40):
+        remember(call, Tried(number, Reason.TARGET_RATE))
+    assert [one.rung for one in call.trail] == list(range(24, 40))

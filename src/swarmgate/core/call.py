@@ -20,6 +20,7 @@ from swarmgate.core.events import (
     Delivered,
     Ended,
     Event,
+    GivenUp,
     Lost,
     Progress,
     Ready,
@@ -58,6 +59,11 @@ def _late_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...
     return (ABORT, *queueing.leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
 
 
+def _given_up_in_line(call: Call, event: GivenUp, _now_ms: int) -> tuple[Command, ...]:
+    """The gate's own fault while nothing is on the wire."""
+    return (ABORT, *queueing.leave_and_end(call, End.FAILED, event.reason))
+
+
 def _to(*states: State) -> frozenset[State]:
     return frozenset(states)
 
@@ -68,14 +74,16 @@ _AFTER_ASKING = _to(S.ASKING, S.CONNECTING, S.WAITING, S.ENDED)
 _IN_LINE: dict[type, Entry] = {
     ClientLeft: Entry(_left_in_line, _to(S.ENDED)),
     DeadlinePassed: Entry(_late_in_line, _to(S.ENDED)),
+    GivenUp: Entry(_given_up_in_line, _to(S.ENDED)),
 }
 _ON_THE_WIRE: dict[type, Entry] = {
     ClientLeft: Entry(running.left, _to(S.ENDED)),
     DeadlinePassed: Entry(running.too_late, _to(S.ENDED)),
+    GivenUp: Entry(running.given_up, _to(S.ENDED)),
 }
 
 TABLE: dict[State, dict[type, Entry]] = {
-    S.NEW: {Arrived: Entry(queueing.connect, _to(S.CONNECTING))},
+    S.NEW: {Arrived: Entry(queueing.arrive, _to(S.CONNECTING, S.ENDED))},
     S.CONNECTING: {
         **_IN_LINE,
         Ready: Entry(queueing.ask, _AFTER_ASKING),
@@ -113,7 +121,7 @@ TABLE: dict[State, dict[type, Entry]] = {
         Granted: Entry(queueing.grant_after_end, _to(S.ENDED)),
         Denied: Entry(queueing.denial_after_end, _to(S.ENDED)),
         **dict.fromkeys((Ready, Woken, Lost, Ended, Content, Progress, StoreLost), Entry(_ignore, _to(S.ENDED))),
-        **dict.fromkeys((ClientLeft, DeadlinePassed, Delivered), Entry(_ignore, _to(S.ENDED))),
+        **dict.fromkeys((ClientLeft, DeadlinePassed, GivenUp, Delivered), Entry(_ignore, _to(S.ENDED))),
     },
 }
 

@@ -53,6 +53,12 @@ class DeadlinePassed:
     """The caller's total time is over."""
 
 
+class GivenUp(NamedTuple):
+    """The gate cannot go on with the call by its own fault: it stops, or met a bug; `reason` says which."""
+
+    reason: Reason
+
+
 class Lost(NamedTuple):
     """An attempt ended without an answer; `sent` = a byte had left, `used` = units of output seen."""
 
@@ -71,12 +77,13 @@ class Ended(NamedTuple):
     """
     The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate).
 
-    `left`: what it says is left of its key's quota, if it says so.
+    `left`: what it says is left of its key's quota, if it says so. `status` is told of errors.
     """
 
     outcome: Outcome
     used: int
     left: QuotaLeft | None = None
+    status: int = 0
 
 
 class StoreLost(NamedTuple):
@@ -93,6 +100,7 @@ Event = (
     | Delivered
     | ClientLeft
     | DeadlinePassed
+    | GivenUp
     | Granted
     | Denied
     | Lost

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     CAPACITY = "capacity"
     SERVER_ERROR = "server_error"
     ERROR_IN_BODY = "error_in_body"
+    BAD_OUTPUT = "bad_output"
     CALLER_ERROR = "caller_error"
     CONNECT_FAILED = "connect_failed"
     CONNECT_TIMEOUT = "connect_timeout"
@@ -144,6 +145,7 @@ ROWS = {
     Kind.CAPACITY: Row(Verdict.OTHER_MODEL, breaks=True),  # other keys reach the same machines
     Kind.SERVER_ERROR: Row(Verdict.RETRY, breaks=True),
     Kind.ERROR_IN_BODY: Row(Verdict.RETRY, breaks=True),
+    Kind.BAD_OUTPUT: Row(Verdict.OTHER_MODEL),  # says what the model can, not how the target is
     Kind.CALLER_ERROR: Row(Verdict.FAILED),
     Kind.CONNECT_FAILED: Row(Verdict.RETRY, breaks=True),
     Kind.CONNECT_TIMEOUT: Row(Verdict.RETRY, breaks=True),

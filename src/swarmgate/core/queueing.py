@@ -27,6 +27,7 @@ from swarmgate.core.events import StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State
 from swarmgate.core.retry import RUNG_MS
+from swarmgate.core.rungs import Tried, has_fit, remember, step_to
 
 LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
 RENEW_MS = 30_000
@@ -56,6 +57,14 @@ def connect(call: Call, _event: object, now_ms: int) -> Commands:
     call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
     call.state = State.CONNECTING
     return (CONNECT,)
+
+
+def arrive(call: Call, event: object, now_ms: int) -> Commands:
+    """Stand on the first rung that may serve the call; the usual first one asks nothing."""
+    first = call.rungs[0]
+    if (first.serves is None and not first.window_tokens) or step_to(call, 0):
+        return connect(call, event, now_ms)
+    return end(call, End.REFUSED, call.trail[-1].reason)
 
 
 def unserved(call: Call, _event: object, now_ms: int) -> Commands:
@@ -131,6 +140,9 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
         return ask(call, event, now_ms)
     if event.kind is BlockKind.NEVER:
         return _never(call, event, now_ms)
+    if _worth_a_rung(call, event, now_ms):
+        call.score, call.standing = event.score, event.lines
+        return (PARK, *next_rung(call, _WHY[event.kind], now_ms))
     if not call.crowded and call.room.crowded(call, event.lines):
         call.crowded = True
         call.room.leave(call)  # while its score is still that of its places
@@ -165,10 +177,16 @@ def tried(call: Call, now_ms: int) -> None:
         call.rungs[call.rung].retries.first_send(now_ms)
 
 
-def next_rung(call: Call, now_ms: int) -> Commands:
-    """Step down: of the old rung nothing stays, no place in its lines either; only the age in line does."""
+def next_rung(call: Call, passed_over: Reason | None, now_ms: int) -> Commands:
+    """
+    Step down: of the old rung nothing stays, no place in its lines either; only the age in line does.
+
+    `passed_over` is why nothing was sent at the old rung; None if something was.
+    """
     left = leave(call)
-    call.rung += 1
+    if passed_over is not None:
+        remember(call, Tried(call.rung, passed_over))
+    step_to(call, call.rung + 1)
     call.rung_tries = 0
     call.other_key_tried = False
     call.denied = None
@@ -177,7 +195,7 @@ def next_rung(call: Call, now_ms: int) -> Commands:
 
 def has_next_rung(call: Call) -> bool:
     """Whether there is one, and the call may go there: another target does not know what a write has done already (P7)."""
-    return call.rung + 1 < len(call.rungs) and not call.written
+    return call.rung + 1 < len(call.rungs) and not call.written and has_fit(call, call.rung + 1)
 
 
 def leave(call: Call) -> Commands:
@@ -269,15 +287,22 @@ def _defer(call: Call, denied: Denied, reason: Reason) -> Commands:
 def _never(call: Call, event: Denied, now_ms: int) -> Commands:
     call.denied = event
     if has_next_rung(call):
-        return (PARK, *next_rung(call, now_ms))
+        return (PARK, *next_rung(call, Reason.POLICY_LARGER_THAN_LIMIT, now_ms))
     return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
+
+
+def _worth_a_rung(call: Call, event: Denied, now_ms: int) -> bool:
+    """Whether waiting here would last longer than a slow target, or than the caller waits, and another rung stands."""
+    last_ms = min(call.wait_until_ms, now_ms + RUNG_MS)
+    is_late = now_ms + event.not_before_ms - event.now_ms > last_ms or now_ms >= call.wait_until_ms
+    return is_late and not call.crowded and has_next_rung(call)
 
 
 def _no_key(call: Call, now_ms: int) -> Commands:
     ring = call.rungs[call.rung].ring
     back_ms = ring.back_at_ms(now_ms)
     if has_next_rung(call) and (back_ms is None or back_ms - now_ms > RUNG_MS):
-        return (PARK, *next_rung(call, now_ms))
+        return (PARK, *next_rung(call, ring.why(now_ms), now_ms))
     if back_ms is None:  # only a person can bring a key back
         return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
     call.room.keyless[call] = ring

@@ -36,6 +36,8 @@ class Reason(StrEnum):
     POLICY_CONTEXT_CEILING = "policy_context_ceiling"
     POLICY_AGENT_BACKLOG = "policy_agent_backlog"
     POLICY_KEYS_OUT = "policy_keys_out"
+    POLICY_OTHER_DIALECT = "policy_other_dialect"
+    POLICY_WINDOW_TOO_SMALL = "policy_window_too_small"
     POLICY_HOST = "policy_host"
     POLICY_PORT = "policy_port"
     POLICY_ADDRESS = "policy_address"
@@ -55,6 +57,8 @@ class Reason(StrEnum):
     TARGET_UNREACHABLE = "target_unreachable"
     TARGET_SLOW = "target_slow"
     TARGET_CUT = "target_cut"
+    TARGET_BAD_OUTPUT = "target_bad_output"
+    TARGET_KEY_REFUSED = "target_key_refused"
     TARGET_UNKNOWN_EFFECT = "target_unknown_effect"
     GATE_STORE_LOST = "gate_store_lost"
     GATE_RECORDS_LOST = "gate_records_lost"
@@ -107,6 +111,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_TUNNEL_UNMETERED: "Requests inside a tunnel cannot be counted and this host has a limit on them.",
     Reason.POLICY_REDIRECTS: "Too many redirects between origins, one after the other.",
     Reason.POLICY_DOWNGRADE: "The redirect leads from https to http; it is not followed.",
+    Reason.POLICY_OTHER_DIALECT: "No rung of this ladder speaks as the caller does; call its models by another path.",
+    Reason.POLICY_WINDOW_TOO_SMALL: "The call is larger than the window of every model on this ladder.",
     Reason.TARGET_RATE: "The target said that its rate limit is reached.",
     Reason.TARGET_REQUEST_TOO_LARGE: "The target's limit is smaller than this request; waiting cannot help.",
     Reason.TARGET_NO_MONEY: "The key's account has no credit; a person must act.",
@@ -120,6 +126,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_UNREACHABLE: "No connection to the target could be made.",
     Reason.TARGET_SLOW: "The target did not answer in time.",
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",
+    Reason.TARGET_BAD_OUTPUT: "The model's answer is not what the caller's schema asks for.",
+    Reason.TARGET_KEY_REFUSED: "The target does not accept the gate's key; a person must replace it.",
     Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",
     Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
     Reason.GATE_RECORDS_LOST: "The record of keyed writes cannot be reached; nothing was sent.",

@@ -18,6 +18,7 @@ from swarmgate.core.limits import CLASSES
 from swarmgate.core.outcome import Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
+from swarmgate.core.rungs import Tried
 from swarmgate.core.view import KeyView
 from swarmgate.core.waiting import Room
 
@@ -147,7 +148,8 @@ class Rung(NamedTuple):
     """
     One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
 
-    `charge` is what the provider counts against limits on tokens.
+    `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
+    `window_tokens` is the largest call that its model takes, 0 = not known.
     """
 
     target: str
@@ -157,6 +159,8 @@ class Rung(NamedTuple):
     retries: RetryBudget
     lessons: tuple[Lesson, ...] = ()  # who learns from what is sent here
     charge: Charge = Charge.PROMPT_THEN_OUTPUT
+    serves: frozenset[str] | None = None
+    window_tokens: int = 0
 
 
 class Call:
@@ -174,6 +178,7 @@ class Call:
         "client",
         "committed",
         "content_ms",
+        "context_tokens",
         "crowded",
         "deadline_ms",
         "delivered",
@@ -203,9 +208,11 @@ class Call:
         "standing",
         "state",
         "step",
+        "surface",
         "team",
         "ticket",
         "trace",
+        "trail",
         "wait_until_ms",
         "wire",
         "written",
@@ -227,6 +234,9 @@ class Call:
         self.keyed = False  # the target honours the idempotency key that the request carries
         self.written = False  # a write of which a byte has left in an attempt that failed ...
         self.answer_lost = False  # ... and whose answer did not come
+        self.surface = ""  # the path that callers know it by; empty = every rung speaks it
+        self.context_tokens = 0  # what it may grow to
+        self.trail: tuple[Tried, ...] = ()  # attempts that failed, rungs that were passed over
         self.prompt = 0
         self.reserve = 0
         self.deadline_ms = arrived_ms + 300_000

@@ -9,7 +9,7 @@ from swarmgate.core.answers import BlockKind
 from swarmgate.core.book import Used
 from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
 from swarmgate.core.effect import Effect
-from swarmgate.core.events import Content, Delivered, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import Content, Delivered, Ended, GivenUp, Lost, LostKind, Progress
 from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, classify
 from swarmgate.core.queueing import (
     LEASE_MS,
@@ -27,6 +27,7 @@ from swarmgate.core.queueing import (
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
 from swarmgate.core.retry import MOST_RETRIES, Action, CallFacts, RetryDecision, decide
+from swarmgate.core.rungs import UNSENT, Tried, remember
 
 IDLE_MS = 30_000
 _RELAY = (RELAY,)
@@ -47,6 +48,8 @@ _WHY = {
     Kind.CONCURRENCY: Reason.TARGET_CONCURRENCY,
     Kind.TOO_LARGE: Reason.TARGET_REQUEST_TOO_LARGE,
     Kind.NO_MONEY: Reason.TARGET_NO_MONEY,
+    Kind.KEY_REFUSED: Reason.TARGET_KEY_REFUSED,
+    Kind.BAD_OUTPUT: Reason.TARGET_BAD_OUTPUT,
     Kind.CAPACITY: Reason.TARGET_CAPACITY,
     Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
     Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
@@ -106,7 +109,7 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
 
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
-    outcome, used, left = event
+    outcome, used, left, status = event
     ring = call.rungs[call.rung].ring
     if call.route is not None:
         if ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
@@ -118,7 +121,7 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, End.ANSWERED, None))
-    return (*settle, *follow(call, outcome, now_ms, sent=True, used=used))
+    return (*settle, *follow(call, outcome, now_ms, sent=True, used=used, status=status))
 
 
 def lost(call: Call, event: Lost, now_ms: int) -> Commands:
@@ -166,11 +169,20 @@ def left(call: Call, _event: object, _now_ms: int) -> Commands:
     return (ABORT, *_settle(call, -1), note, *end(call, End.CANCELLED, Reason.CALLER_LEFT))
 
 
-def too_late(call: Call, _event: object, _now_ms: int) -> Commands:
+def too_late(call: Call, _event: object, now_ms: int) -> Commands:
     """The caller's time is over while its request ran; a write may have happened."""
     how = End.FAILED if call.effect is Effect.READ else End.UNKNOWN_EFFECT
     note = Note(call.attempt, Reason.CALLER_DEADLINE, call.reserved_left, rung=call.rung)
+    remember(call, Tried(call.rung, Reason.CALLER_DEADLINE, _route(call).key, 0, now_ms - call.sent_ms))
     return (ABORT, *_settle(call, -1), note, *end(call, how, Reason.CALLER_DEADLINE))
+
+
+def given_up(call: Call, event: GivenUp, now_ms: int) -> Commands:
+    """The gate's own fault while its request ran; a write may have happened."""
+    how = End.FAILED if call.effect is Effect.READ else End.UNKNOWN_EFFECT
+    note = Note(call.attempt, event.reason, call.reserved_left, rung=call.rung)
+    remember(call, Tried(call.rung, event.reason, _route(call).key, 0, now_ms - call.sent_ms))
+    return (ABORT, *_settle(call, -1), note, *end(call, how, event.reason))
 
 
 def _route(call: Call) -> Route:
@@ -204,7 +216,7 @@ def observe(call: Call, outcome: Outcome, now_ms: int) -> None:
         call.room.keys_changed(ring)
 
 
-def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) -> Commands:
+def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, status: int = 0) -> Commands:
     """What comes after a failure, as core/retry.py decides."""
     rung = call.rungs[call.rung]
     if sent and call.effect is Effect.WRITE:
@@ -227,6 +239,8 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int) 
     decision = decide(facts, outcome, now_ms)
     call.retries += decision.counts
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
+    key = call.route.key if call.route is not None else ""
+    remember(call, Tried(call.rung, reason, key, status, now_ms - call.sent_ms if sent else UNSENT))
     note = Note(call.attempt, reason, used, outcome, sent, call.rung)
     return (note, *_act(call, outcome, decision, now_ms))
 
@@ -243,7 +257,7 @@ def _act(call: Call, outcome: Outcome, decision: RetryDecision, now_ms: int) -> 
         case Action.LINE:
             return _line(call, outcome, decision.at_ms, now_ms)
         case Action.NEXT_RUNG:
-            return next_rung(call, now_ms)
+            return next_rung(call, None, now_ms)
         case Action.DEAD_LETTER:
             return leave_and_end(call, End.DEAD_LETTERED, reason)
         case Action.UNKNOWN_EFFECT:

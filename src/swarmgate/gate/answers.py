@@ -45,6 +45,8 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.POLICY_TUNNEL_UNMETERED: (403, _DENIED),
     Reason.POLICY_REDIRECTS: (508, _DENIED),
     Reason.POLICY_DOWNGRADE: (403, _DENIED),
+    Reason.POLICY_OTHER_DIALECT: (400, _DENIED),
+    Reason.POLICY_WINDOW_TOO_SMALL: (413, _DENIED),
     Reason.TARGET_REQUEST_TOO_LARGE: (413, _DENIED),
     Reason.TARGET_SLOW: (504, "http_response_timeout"),
     Reason.TARGET_CUT: (502, "http_response_incomplete"),
@@ -118,9 +120,21 @@ def nearest_models(model: str, names: Sequence[str]) -> str:
     return f"{shown!r} is not one of: {', '.join(names[:8])}." if names else f"{shown!r} has no route."
 
 
-def trail(_call: Call) -> dict[str, object]:
-    """Every attempt of a call, if there were any that failed."""
-    return {}
+def trail(call: Call) -> dict[str, object]:
+    """Every attempt of a call that failed and every rung that was passed over, if there were any."""
+    told = [
+        {
+            "rung": one.rung,
+            "target": call.rungs[one.rung].target,
+            "model": call.rungs[one.rung].model or None,
+            "key": one.key or None,
+            "status": one.status or None,
+            "reason": one.reason.value,
+            "ms": one.ms if one.ms >= 0 else None,
+        }
+        for one in call.trail
+    ]
+    return {"attempts": told} if told else {}
 
 
 def _reply(reason: Reason, said: Said, shape: Shape) -> Reply:

@@ -30,6 +30,7 @@ PATHS = {
     b"/v1/messages/count_tokens": "count_tokens",
     b"/v1/embeddings": "embeddings",
 }
+_SURFACES = {path: path.decode() for path in PATHS}
 _ENCODING = b"content-encoding"
 MOST_MODEL = 128  # letters of a model's name that are kept of it
 MOST_BODY_BYTES = 32 * 1024 * 1024
@@ -128,6 +129,8 @@ class ModelRoutes:
     def _size(self, relay: Relay, call: Call, peeked: Peeked) -> None:
         """What the call will take of limits on tokens, and how long its answer may take to begin."""
         allowed = peeked.max_tokens or 0
+        call.surface = _SURFACES[relay.path]
+        call.context_tokens = peeked.prompt_tokens + allowed
         call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)
         if PATHS[relay.path] == "generate":
             relay.outputs = likely = self._outputs.of(peeked.model, relay.identity.step.task_type)

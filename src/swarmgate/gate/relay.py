@@ -181,10 +181,8 @@ class Relay:
     def _tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         if self.as_events or call.committed:
             self._break_off(call, answer)
-        elif (
-            isinstance(exchange, Attempt) and answer.end is End.FAILED and exchange.whole and exchange.head is not None
-        ):
-            status = exchange.head.status
+        elif answer.end is End.FAILED and isinstance(exchange, Attempt) and exchange.may_be_shown(answer.reason):
+            status = exchange.status
             headers = [*self._headers(call, exchange), answers.STAY, answers.theirs(status)]
             self.reply(Reply(status, headers, exchange.body))
         else:

@@ -16,9 +16,9 @@ from swarmgate.core.book import Book
 from swarmgate.core.caps import Caps
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.compiler import Published
+from swarmgate.core.events import GivenUp
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.limits import Limits
-from swarmgate.core.queueing import leave_and_end
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
@@ -153,6 +153,7 @@ class Gate:
         self.sweep = Sweep(loop)
         timer = LoopTimer(loop, clock, lambda: None)
         self._failed = failed
+        self._buggy: set[Call] = set()  # ended by a bug, since the last upkeep
         self.pump = pump = Pump(clock, timer, Room(), self._bug)
         timer.ring = pump.ring
         pump.room.line_of.update(plan.lines)
@@ -257,7 +258,7 @@ class Gate:
                 await self._drained.wait()
         left = list(self.pump.open)
         for call in left:
-            self._give_up(call, Reason.GATE_STOPPING)
+            self.pump.fire(call, GivenUp(Reason.GATE_STOPPING))
         if self.window is not None:
             self.window.events.close()
         for door in list(self.doors):
@@ -269,21 +270,18 @@ class Gate:
         return len(left)
 
     def _bug(self, call: Call, error: Exception) -> None:
+        """A bug in one call ends it as the table says; a second one, in the telling, ends it by force."""
         self._failed(call, error)
-        self._give_up(call, Reason.GATE_BUG)
-
-    def _give_up(self, call: Call, reason: Reason) -> None:
-        """End a call by our own fault, and say so; what it had reserved lapses with its lease."""
-        self.exchanges.abort(call)
-        if call.end is None:
-            self.store.leave(call.ticket, call.standing)
-            leave_and_end(call, End.FAILED, reason)
+        if call.end is None and call not in self._buggy:
+            self._buggy.add(call)
+            self.pump.fire(call, GivenUp(Reason.GATE_BUG))
+            return
         self.pump.open.pop(call, None)
+        self.exchanges.abort(call)
         if call.client is not None:
-            answer = Answer(End.FAILED, reason)
-            self.pump.journal.end(call, answer)
-            self.pump.client.answer(call, answer)
+            self.pump.client.answer(call, Answer(End.FAILED, Reason.GATE_BUG))
 
     def _look_whether_drained(self) -> None:
+        self._buggy.clear()
         if self.desk.is_stopping and not self.pump.open:
             self._drained.set()

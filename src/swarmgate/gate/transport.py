@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_tail
@@ -26,6 +27,7 @@ MOST_HELD_BYTES = 64 * 1024
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
 TAIL_BYTES = 4 * 1024
 OK = classify(Signal(status=200))
+_OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 _PLAIN = b"identity"
@@ -172,7 +174,7 @@ class Attempt:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), 0 if outcome is OK else self.status))
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
@@ -195,6 +197,15 @@ class Attempt:
     def body(self) -> bytes:
         """What is held of the answer's body."""
         return b"".join(self.held)
+
+    @property
+    def status(self) -> int:
+        """Of the answer; 0 before it has a head."""
+        return 0 if self.head is None else self.head.status
+
+    def may_be_shown(self, reason: Reason | None) -> bool:
+        """Whether an error is here as the target said it, is one by its status, and not about the gate's own key."""
+        return self.whole and self.status >= 400 and reason not in _OURS
 
     def go_through(self, write: Callable[[bytes], None]) -> None:
         """From now on payloads go to `write`; what is held has been taken."""
@@ -272,7 +283,7 @@ class Attempt:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left()))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), 0 if outcome is OK else self.status))
 
     def _left(self) -> QuotaLeft | None:
         """What the answer says is left of its key's quota, if it says so and it is time to listen."""

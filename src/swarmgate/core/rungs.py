@@ -1,0 +1,56 @@
+"""
+Down a ladder: which rungs can serve a call at all, and what was tried on the way.
+
+A rung that does not speak as the caller does, or whose window is smaller than the call, is passed over with its reason
+before anything is sent there. An error at the end lists every attempt and every rung that was passed over.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarmgate.core.reasons import Reason
+
+if TYPE_CHECKING:
+    from swarmgate.core.record import Call, Rung
+
+MOST_TOLD = 16  # a call that waits may meet many refusals; the newest are told
+UNSENT = -1
+
+
+class Tried(NamedTuple):
+    """One attempt that failed, or one rung that was passed over: `key` is empty and `ms` UNSENT if nothing was sent."""
+
+    rung: int
+    reason: Reason
+    key: str = ""
+    status: int = 0
+    ms: int = UNSENT
+
+
+def unfit(rung: "Rung", call: "Call") -> Reason | None:
+    """Why a rung can never serve a call; None if it may."""
+    if rung.serves is not None and call.surface and call.surface not in rung.serves:
+        return Reason.POLICY_OTHER_DIALECT
+    if 0 < rung.window_tokens < call.context_tokens:
+        return Reason.POLICY_WINDOW_TOO_SMALL
+    return None
+
+
+def has_fit(call: "Call", first: int) -> bool:
+    """Whether a rung at or below `first` may serve the call."""
+    return any(unfit(rung, call) is None for rung in call.rungs[first:])
+
+
+def step_to(call: "Call", first: int) -> bool:
+    """Stand on the first rung at or below `first` that may serve the call; what lies between is passed over."""
+    for index in range(first, len(call.rungs)):
+        reason = unfit(call.rungs[index], call)
+        if reason is None:
+            call.rung = index
+            return True
+        remember(call, Tried(index, reason))
+    return False
+
+
+def remember(call: "Call", tried: Tried) -> None:
+    """Add to what was tried."""
+    call.trail = (*call.trail[1 - MOST_TOLD :], tried)

@@ -1,0 +1,175 @@
+"""Down a ladder on real sockets: what leads to the next rung, what is passed over, and an error that tells all of it."""
+
+import asyncio
+
+import anthropic
+import openai
+import pytest
+from stage import KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
+from test_shapes import ASK, claude, gpt
+
+TWO = """
+[targets.first]
+base_url = "http://127.0.0.1:{port}/first"
+keys = {{ one = "env:KEY" }}
+
+[targets.second]
+base_url = "http://127.0.0.1:{port}/second"
+keys = {{ two = "env:KEY" }}
+
+[routes]
+m = ["first/large", "second/small"]
+"""
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+RATE = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
+
+
+def failing(body, status="200 OK", extra=""):
+    """A first target that always answers so; the second one serves."""
+
+    async def script(stand_in, hit, writer):
+        if hit.path.startswith("/second"):
+            await either(stand_in, hit, writer)
+        elif isinstance(body, bytes):
+            writer.write(STREAM_HEAD + framed(body) + b"0\r\n\r\n")
+        else:
+            writer.write(whole(body, status, extra))
+
+    return script
+
+
+FAILURES = {
+    "llm_gateways #16 #17 #18: a 429 without a hint": failing(RATE, "429 Too Many Requests"),
+    "a 429 whose wait is longer than 8 s": failing(RATE, "429 Too Many Requests", "retry-after: 60\r\n"),
+    "llm_gateways #83: a 529": failing(OVERLOADED, "529 Overloaded"),
+    "llm_gateways #80: an error as the first event": failing(event(OVERLOADED)),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "llm_gateways #25 #63: stream"])
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_next_rung_answers(name, stream):
+    async def play():
+        async with stage(FAILURES[name], TWO) as on, gpt(on.port) as client:
+            raw = await client.chat.completions.with_raw_response.create(**ASK, stream=stream)
+            assert raw.headers["x-swarmgate-rung"] == "1"
+            assert raw.headers["x-swarmgate-key-id"] == "two"
+            assert [(hit.path, hit.said["model"]) for hit in on.stand_in.hits] == [
+                ("/first/chat/completions", "large"),
+                ("/second/chat/completions", "small"),
+            ]
+            if stream:
+                assert len([chunk async for chunk in raw.parse()]) == 5
+            assert on.ends == ["answered"]
+
+    asyncio.run(play())
+
+
+async def collect(stream, said):
+    async for chunk in stream:
+        said.append(chunk.choices[0].delta.content)
+
+
+def test_llm_gateways_64_nothing_is_sent_again_after_content():
+    async def dies(_stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(token("Hello ")))
+        await writer.drain()
+        writer.close()
+
+    async def play():
+        async with stage(dies, TWO) as on, gpt(on.port) as client:
+            said = []
+            with pytest.raises(openai.APIError, match="ended before it was whole"):
+                await collect(await client.chat.completions.create(**ASK, stream=True), said)
+            assert said == ["Hello "]
+            assert len(on.stand_in.hits) == 1
+
+    asyncio.run(play())
+
+
+def test_llm_gateways_71_an_error_lists_every_attempt():
+    async def fails(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "it broke", "type": "server_error"}}, "500 Oops"))
+
+    async def play():
+        async with stage(fails, TWO) as on, gpt(on.port) as client:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await client.chat.completions.create(**ASK)
+            told = caught.value.body["attempts"]
+            assert [(one["target"], one["model"], one["key"], one["status"], one["reason"]) for one in told] == [
+                ("first", "large", "one", 500, "target_error"),
+                ("first", "large", "one", 500, "target_error"),
+                ("second", "small", "two", 500, "target_error"),
+                ("second", "small", "two", 500, "target_error"),
+            ]
+            assert all(one["ms"] >= 0 for one in told)
+            assert len(on.stand_in.hits) == 4  # llm_gateways #61: 1 + 3 retries, rungs included
+            assert on.ends == ["dead_lettered"]
+
+    asyncio.run(play())
+
+
+def test_a_rung_that_speaks_otherwise_is_passed_over():
+    chat_only = TWO.replace("[targets.second]", 'provider = "moonshot"\n\n[targets.second]')
+
+    async def play():
+        async with stage(text=chat_only) as on, claude(on.port) as theirs, gpt(on.port) as ours:
+            raw = await theirs.messages.with_raw_response.create(**ASK)
+            assert raw.headers["x-swarmgate-rung"] == "1"
+            assert [hit.path for hit in on.stand_in.hits] == ["/second/messages"]
+            await ours.chat.completions.create(**ASK)
+            assert on.stand_in.hits[1].path == "/first/chat/completions"
+
+    asyncio.run(play())
+
+
+def test_no_rung_that_speaks_so_is_the_callers_error():
+    chat_only = TWO.replace("keys", 'provider = "moonshot"\nkeys')
+
+    async def play():
+        async with stage(text=chat_only) as on, claude(on.port) as client:
+            with pytest.raises(anthropic.BadRequestError) as caught:
+                await client.messages.create(**ASK)
+            error = caught.value.body["error"]
+            assert error["code"] == "policy_other_dialect"
+            assert [one["target"] for one in error["attempts"]] == ["first", "second"]
+            assert on.stand_in.hits == []
+            assert on.ends == ["refused"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [("401 Unauthorized", "invalid_api_key", "target_key_refused"), ("402 Pay", "no_money", "target_no_money")],
+)
+def test_sc_02_an_error_about_our_key_is_not_shown(status, code, reason):
+    async def refuses(_stand_in, hit, writer):
+        message = f"Incorrect API key provided: {hit.headers['authorization']}"
+        writer.write(whole({"error": {"message": message, "code": code}}, status))
+
+    async def play():
+        async with stage(refuses, TWO) as on, gpt(on.port) as client:
+            with pytest.raises(openai.APIStatusError) as caught:
+                await client.chat.completions.create(**ASK)
+            assert KEY not in caught.value.response.text
+            assert KEY[:12] not in caught.value.response.text
+            assert caught.value.code == reason
+            assert caught.value.status_code == 502
+            assert on.ends == ["failed"]
+
+    asyncio.run(play())
+
+
+def test_an_error_inside_a_200_is_no_success():
+    async def lies(_stand_in, _hit, writer):
+        writer.write(whole(UNARY | {"error": {"message": "no", "type": "invalid_request_error"}}))
+
+    async def play():
+        async with stage(lies, TWO) as on, gpt(on.port) as client:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await client.chat.completions.create(**ASK)
+            assert caught.value.status_code == 502
+            assert on.ends == ["dead_lettered"]
+
+    asyncio.run(play())
