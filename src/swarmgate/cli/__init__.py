@@ -8,10 +8,10 @@ from swarmgate import __version__
 from swarmgate.cli import budgets as budget_list
 from swarmgate.cli import check as checker
 from swarmgate.cli import costs as cost_table
+from swarmgate.cli import dead, keys, lab, pause
 from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
-from swarmgate.cli import keys, lab, pause
 from swarmgate.cli import limit as limiter
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import prices as price_table
@@ -43,6 +43,7 @@ app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
 app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
 app.add_typer(lab.app, name="lab")
 app.add_typer(keys.app, name="keys")
+app.add_typer(dead.app, name="dead")
 
 
 def _show_version(asked: bool) -> None:

@@ -36,22 +36,23 @@ def events(gate: str, path: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _answer(gate: str, path: str, query: dict[str, str], within_s: float) -> Iterator[http.client.HTTPResponse]:
-    connection = _connection(gate or os.environ.get("SWARMGATE_URL", "") or USUAL, within_s)
+    link = connection(gate or os.environ.get("SWARMGATE_URL", "") or USUAL, within_s)
     said = {name: value for name, value in query.items() if value}
     try:
-        connection.request("GET", VIEWS + path + (f"?{urlencode(said)}" if said else ""))
-        response = connection.getresponse()
+        link.request("GET", VIEWS + path + (f"?{urlencode(said)}" if said else ""))
+        response = link.getresponse()
         if response.status != 200:
             raise _stop(Exit.USAGE, _reason(response.read()))
         yield response
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise _stop(Exit.UNREACHABLE, f"no gate answers at {connection.host}:{connection.port}: {reason}") from None
+        raise _stop(Exit.UNREACHABLE, f"no gate answers at {link.host}:{link.port}: {reason}") from None
     finally:
-        connection.close()
+        link.close()
 
 
-def _connection(gate: str, within_s: float) -> http.client.HTTPConnection:
+def connection(gate: str, within_s: float) -> http.client.HTTPConnection:
+    """A connection to a gate's data port, not yet open. Ends the program where it is no URL of one."""
     try:
         url = urlsplit(gate)
         if url.scheme == "http" and url.hostname:

@@ -22,6 +22,7 @@ from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import PolicyTable
 from swarmgate.config.prices import PriceTable
+from swarmgate.config.records import Records
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
@@ -42,6 +43,7 @@ class Config(Table):
     listen: ListenText = Listen("127.0.0.1", 8787)
     connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     access: Access = Access()
+    records: Records = Records()
     targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)
     agents: Agents = Agents()

@@ -31,6 +31,7 @@ from swarmgate.stores.journal import learned
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
+from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.memory import snapshot
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import gate, plan
@@ -87,8 +88,9 @@ async def serve(config: Config, setting: Setting) -> int:
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
         data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
+        running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
         if setting.operator is not None:
-            running.keep_writes(journal.run, data.ask_control)
+            running.keep_writes(journal.run, data.ask_control, answers=config.records.answers)
             orders.admit_keys(running.ask_for_keys(required=config.access.agent_keys == "required"))
         try:
             left = await data.run()

@@ -12,6 +12,7 @@ from typing import Protocol
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.core.record import Call
+from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.once import Once
 from swarmgate.gate.taps import NO_USAGE, Usage
@@ -114,6 +115,7 @@ class Callers:
 
     def __init__(self) -> None:
         self.ended: deque[tuple[Call, Usage]] = deque(maxlen=REMEMBERED)
+        self.letters: DeadLetters | None = None  # where there is a state folder
         self.once: Once | None = None  # keyed writes, where there is a control process to keep them on file
 
     def relay(self, call: Call) -> None:
@@ -124,6 +126,8 @@ class Callers:
         """Say how the call ended; nobody refers to it any more."""
         caller, exchange = call.client, call.wire
         call.client = call.wire = None
+        if answer.end is End.DEAD_LETTERED and self.letters is not None:
+            self.letters.put(call, answer, caller)
         caller.tell(call, answer, exchange)  # type: ignore[attr-defined]  # see relay
         if self.once is not None and call in self.once.open:
             whole = answer.end is End.ANSWERED or (answer.end is End.FAILED and getattr(exchange, "whole", False))

@@ -66,10 +66,11 @@ def payload_of(*parts: bytes) -> str:
 class Once:
     """The keyed writes of one gate; `open` has those that are on file as in flight, by call."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, run: str, ask: Ask) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, run: str, ask: Ask, *, answers: bool = True) -> None:
         self._loop = loop
         self._run = run
         self._ask = ask
+        self._answers = answers  # whether they may be kept
         self.open: dict[Call, tuple[str, Kept]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.untold = 0  # ends that the control process did not hear: their writes stay in flight on file
@@ -102,7 +103,7 @@ class Once:
         standing = standing_after(answer.end, answer.reason, status, left=call.attempt > 0, lost=lost)
         said: dict[str, Any] = {"key": key, "call": call.id, "standing": standing.value}
         if standing is Standing.DONE:
-            body = kept.body()
+            body = kept.body() if self._answers else None
             said |= {"status": kept.status, "content_type": kept.content_type}
             said["body"] = None if body is None else b64encode(body).decode()
         self._later(self._end(said), f"end of write {call.id}")
@@ -133,7 +134,7 @@ def _told(told: Mapping[str, Any], shape: Shape) -> Reply:
             headers += [(b"x-request-id", told["call"].encode()), (b"x-swarmgate-replayed", b"true")]
             return Reply(told["status"], headers, b64decode(told["body"]))
         case Ruling.REPLAY:
-            detail = f"It was done by {told['call']} with status {told['status']}; its answer was too long to keep."
+            detail = f"It was done by {told['call']} with status {told['status']}; its answer was not kept."
             return refusal(Reason.CALLER_WRITE_DONE, detail, shape=shape)
     return refusal(Reason.TARGET_UNKNOWN_EFFECT, f"The write is {told['call']}.", shape=shape)
 

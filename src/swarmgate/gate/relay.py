@@ -13,6 +13,7 @@ from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.record import Call
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
+from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
@@ -137,6 +138,11 @@ class Relay:
         assert peeked is not None
         body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
         return target.request(key, self.path, self.head, body)
+
+    def request(self) -> Asked:
+        """The request as it came in (dead_letters.Writer)."""
+        peeked = self.peeked
+        return Asked(self.head.method, self.head.target, self.head.headers, None if peeked is None else peeked.body)
 
     def attempt(self, call: Call) -> Attempt:
         """The next attempt, at the target of the call's rung."""

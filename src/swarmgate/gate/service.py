@@ -28,6 +28,7 @@ from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate import answers, model_names
 from swarmgate.gate.cap_desk import CapDesk
+from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.opening import Egress, Surroundings
@@ -53,6 +54,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
 from swarmgate.prices import PriceBook
+from swarmgate.stores.letters.shelf import Shelf
 
 UPKEEP_MS = 250
 DRAIN_S = 30.0
@@ -228,9 +230,13 @@ class Gate:
         self.front.keeper = self.desk.keeper = keeper = Keeper(unix_ms, required=required)
         return keeper
 
-    def keep_writes(self, run: str, ask: Ask) -> None:
+    def keep_letters(self, shelf: Shelf, *, bodies: bool) -> None:
+        """Put requests that are given up on this shelf."""
+        self.callers.letters = DeadLetters(self._loop, shelf, unix_ms, bodies=bodies)
+
+    def keep_writes(self, run: str, ask: Ask, *, answers: bool = True) -> None:
         """Let keyed writes go once the control process, which `ask` reaches, has them on file."""
-        self.desk.once = self.callers.once = Once(self._loop, run, ask)
+        self.desk.once = self.callers.once = Once(self._loop, run, ask, answers=answers)
 
     @property
     def is_stopping(self) -> bool:

@@ -15,6 +15,7 @@ from swarmgate.core.record import Call
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
+from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.egress.desk import EgressDesk
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES, Fetch
 from swarmgate.gate.egress.hosts import Place
@@ -60,6 +61,11 @@ class Forward:
     def streams(self) -> bool:
         """Whether the body is sent while it comes in, and so can be sent only once."""
         return self._size > MOST_HELD_BYTES
+
+    def request(self) -> Asked:
+        """The request as it came in (dead_letters.Writer)."""
+        body = None if self.streams else b"".join(self._held)
+        return Asked(self._head.method, self._head.target, self._head.headers, body)
 
     @property
     def asked(self) -> tuple[bytes, ...]:

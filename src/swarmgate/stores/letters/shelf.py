@@ -1,0 +1,108 @@
+"""
+Where dead letters stand: one file each, for their owner only, in the gate's state folder; bounded in number and age.
+
+A replay is claimed before anything is sent: a file of its own, made exclusively, so that two people or a crash cannot send
+the same replay twice (design: issue of dead letters; P7).
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.letters.letter import Letter, is_id
+
+FOLDER: Final = "dead"
+KEPT_MS: Final = 7 * 86_400_000
+MOST_LETTERS: Final = 1_000
+_decode = msgspec.json.Decoder(Letter).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Shelf:
+    """The dead letters of one state folder."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / FOLDER
+
+    def put(self, letter: Letter, now_ms: int) -> None:
+        """Keep a letter; the oldest go where there are too many. Errors: OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._write(letter)
+        self.prune(now_ms)
+
+    def _write(self, letter: Letter) -> None:
+        path = self._path(letter.id)
+        new = path.with_suffix(".new")
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_encode(letter))
+        new.replace(path)
+
+    def prune(self, now_ms: int) -> None:
+        """Drop what is too old or too much."""
+        paths = sorted(self._files(), key=lambda path: path.stat().st_mtime)
+        old = [path for path in paths if path.stat().st_mtime * 1_000 < now_ms - KEPT_MS]
+        for path in {*old, *paths[: max(0, len(paths) - MOST_LETTERS)]}:
+            self.drop(path.stem)
+
+    def letters(self) -> list[Letter]:
+        """Every letter, oldest first; a file that cannot be read is left alone."""
+        found = []
+        for path in self._files():
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                found.append(_decode(path.read_bytes()))
+        return sorted(found, key=lambda letter: letter.at_ms)
+
+    def letter(self, identity: str) -> Letter:
+        """One letter. Errors: `BadInput` if there is none."""
+        try:
+            if is_id(identity):
+                return _decode(self._path(identity).read_bytes())
+        except FileNotFoundError:
+            pass
+        except msgspec.DecodeError as error:
+            raise BadInput("id", f"{identity} cannot be read: {error}") from None
+        raise BadInput("id", f"{identity[:80]!r} is no dead letter here; `swarmgate dead list` has them")
+
+    def claim(self, identity: str, replay: str) -> None:
+        """Have the right to send this replay, once and for all. Errors: `BadInput` if it was claimed before."""
+        if not is_id(replay):
+            raise BadInput("replay-id", "must be 1 to 80 letters, digits, - and _")
+        self.letter(identity)
+        try:
+            descriptor = os.open(
+                self._claim(identity, replay), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+            )
+        except FileExistsError:
+            raise BadInput("replay-id", f"{replay} was sent already; give another one to send it again") from None
+        os.close(descriptor)
+
+    def came(self, identity: str, replay: str, outcome: str) -> None:
+        """Note what came of a replay. Errors: `BadInput`, OSError."""
+        letter = self.letter(identity)
+        path = self._path(identity)
+        at = path.stat()
+        self._write(msgspec.structs.replace(letter, replays={**letter.replays, replay: outcome}))
+        os.utime(path, (at.st_atime, at.st_mtime))  # it gets no older and no younger by that
+
+    def drop(self, identity: str) -> None:
+        """Forget a letter and its replays. Errors: `BadInput` if there is none."""
+        if not is_id(identity) or not self._path(identity).exists():
+            raise BadInput("id", f"{identity[:80]!r} is no dead letter here; `swarmgate dead list` has them")
+        for claim in self._folder.glob(f"{identity}.*.replay"):
+            claim.unlink(missing_ok=True)
+        self._path(identity).unlink(missing_ok=True)
+
+    def _files(self) -> Iterator[Path]:
+        return self._folder.glob("*.json")
+
+    def _path(self, identity: str) -> Path:
+        return self._folder / f"{identity}.json"
+
+    def _claim(self, identity: str, replay: str) -> Path:
+        return self._folder / f"{identity}.{replay}.replay"

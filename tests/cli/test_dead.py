@@ -1,0 +1,93 @@
+"""`swarmgate dead` as people run it, with a gate and a provider that fails until it does not."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "gate"))
+
+from stage import UNARY, stage, whole
+from typer.testing import CliRunner
+
+from eventually import eventually
+from swarmgate.cli import app
+from swarmgate.stores.letters.shelf import Shelf
+
+SECRET = "sk-canary-dead-1"
+
+
+def run(*arguments, env=None):
+    done = CliRunner().invoke(app, ["dead", *arguments], env=env)
+    return done.exit_code, done.output
+
+
+async def give_up(on, *, body=True):
+    """A call that fails to the last: 500 from its only rung until no retry is left."""
+    said = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", on.port)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nconnection: close\r\nauthorization: Bearer {SECRET}\r\n"
+    head += f"x-swarmgate-agent: a1\r\nx-swarmgate-goal: g1\r\ncontent-length: {len(said)}\r\n\r\n"
+    writer.write(head.encode() + said)
+    answer = await reader.read()
+    writer.close()
+    assert body
+    return answer
+
+
+def test_a_letter_is_listed_shown_sent_again_once_and_dropped(tmp_path):
+    healthy = asyncio.Event()
+
+    async def script(_stand_in, _hit, writer):
+        writer.write(whole(UNARY) if healthy.is_set() else whole({"error": {"message": "oops"}}, "500 Oops"))
+
+    async def scene():
+        async with stage(script) as on:
+            on.gate.keep_letters(Shelf(tmp_path), bodies=True)
+            await give_up(on)
+            await eventually(lambda: Shelf(tmp_path).letters())
+            assert on.ends == ["dead_lettered"]
+            hits = len(on.stand_in.hits)
+            (letter,) = json.loads((await asyncio.to_thread(run, "list", "--state", str(tmp_path), "--json"))[1])
+            assert (letter["step"]["agent"], letter["step"]["goal"], letter["attempts"]) == ("a1", "g1", hits)
+            code, shown = await asyncio.to_thread(run, "show", letter["id"], "--state", str(tmp_path))
+            assert code == 0
+            assert "hello" in shown
+            assert SECRET not in shown
+            healthy.set()
+            arguments = ("replay", letter["id"], "--state", str(tmp_path), "--gate", f"http://127.0.0.1:{on.port}")
+            code, answer = await asyncio.to_thread(run, *arguments)
+            assert (code, answer.splitlines()[0]) == (0, "200")
+            code, again = await asyncio.to_thread(run, *arguments)
+            assert code == 2
+            assert "sent already" in again
+            assert len(on.stand_in.hits) == hits + 1
+            assert on.stand_in.hits[-1].said["messages"][0]["content"] == "hello"
+            assert Shelf(tmp_path).letter(letter["id"]).replays == {"first": "200"}
+            assert "given up" in (await asyncio.to_thread(run, "list", "--state", str(tmp_path)))[1]
+            assert (await asyncio.to_thread(run, "drop", letter["id"], "--state", str(tmp_path)))[0] == 0
+            assert (await asyncio.to_thread(run, "list", "--state", str(tmp_path)))[1].strip() == "no dead letters"
+
+    asyncio.run(scene())
+
+
+def test_without_bodies_a_replay_says_so(tmp_path):
+    async def script(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "oops"}}, "500 Oops"))
+
+    async def scene():
+        async with stage(script) as on:
+            on.gate.keep_letters(Shelf(tmp_path), bodies=False)
+            await give_up(on)
+            await eventually(lambda: Shelf(tmp_path).letters())
+        (letter,) = Shelf(tmp_path).letters()
+        code, said = await asyncio.to_thread(run, "replay", letter.id, "--state", str(tmp_path))
+        assert code == 1
+        assert "not to keep bodies" in said
+
+    asyncio.run(scene())
+
+
+def test_no_gate_and_no_letter(tmp_path):
+    assert run("show", "none", "--state", str(tmp_path))[0] == 2
+    assert run("drop", "../x", "--state", str(tmp_path))[0] == 2

@@ -1,0 +1,87 @@
+import os
+
+import pytest
+
+from swarmgate.core.errors import BadInput
+from swarmgate.stores.letters.letter import Letter, kept_headers
+from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, Shelf
+
+NOW_MS = 1_800_000_000_000
+
+
+def letter(identity="req-1", at_ms=NOW_MS, body=b"{}"):
+    return Letter(identity, at_ms, "target_error", "up", "m", 4, {"agent": "a"}, "POST", "/v1/x", [("a", "b")], body)
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    return Shelf(tmp_path)
+
+
+def age(tmp_path, identity, at_ms):
+    os.utime(tmp_path / FOLDER / f"{identity}.json", (at_ms / 1_000, at_ms / 1_000))
+
+
+def test_a_letter_comes_back_as_it_was_and_is_its_owners_only(shelf, tmp_path):
+    shelf.put(letter(body=b"\xff\x00"), 0)
+    assert shelf.letter("req-1") == letter(body=b"\xff\x00")
+    assert shelf.letters() == [letter(body=b"\xff\x00")]
+    assert (tmp_path / FOLDER / "req-1.json").stat().st_mode & 0o077 == 0
+    assert (tmp_path / FOLDER).stat().st_mode & 0o077 == 0
+
+
+def test_a_replay_is_claimed_once(shelf):
+    shelf.put(letter(), 0)
+    shelf.claim("req-1", "first")
+    with pytest.raises(BadInput, match="sent already"):
+        shelf.claim("req-1", "first")
+    shelf.claim("req-1", "second")
+    shelf.came("req-1", "first", "200")
+    assert shelf.letter("req-1").replays == {"first": "200"}
+    with pytest.raises(BadInput, match="sent already"):
+        shelf.claim("req-1", "first")
+
+
+def test_old_ones_and_too_many_go(shelf, tmp_path):
+    shelf.put(letter("old"), 0)
+    shelf.claim("old", "first")
+    age(tmp_path, "old", NOW_MS - KEPT_MS - 1_000)
+    shelf.put(letter("young"), 0)
+    age(tmp_path, "young", NOW_MS)
+    shelf.prune(NOW_MS)
+    assert [one.id for one in shelf.letters()] == ["young"]
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["young.json"]
+    for number in range(MOST_LETTERS):
+        (tmp_path / FOLDER / f"more-{number}.json").write_text("{}")
+        age(tmp_path, f"more-{number}", NOW_MS + number)
+    shelf.prune(NOW_MS)
+    assert not (tmp_path / FOLDER / "young.json").exists()
+
+
+@pytest.mark.parametrize("identity", ["../token", "", "a/b", "x" * 99, "none", "a\x00b"])
+def test_an_id_never_leaves_the_folder(shelf, identity):
+    for act in (shelf.letter, shelf.drop, lambda one: shelf.claim(one, "first")):
+        with pytest.raises(BadInput):
+            act(identity)
+    shelf.put(letter(), 0)
+    with pytest.raises(BadInput, match="replay-id"):
+        shelf.claim("req-1", "../x")
+
+
+def test_a_damaged_letter_is_told_and_left_alone(shelf, tmp_path):
+    shelf.put(letter(), 0)
+    (tmp_path / FOLDER / "bad.json").write_text("{")
+    assert [one.id for one in shelf.letters()] == ["req-1"]
+    with pytest.raises(BadInput, match="cannot be read"):
+        shelf.letter("bad")
+    assert (tmp_path / FOLDER / "bad.json").exists()
+
+
+def test_what_names_an_account_is_no_part_of_it():
+    fields = [
+        (b"authorization", b"Bearer sk"),
+        (b"x-swarmgate-agent", b"a"),
+        (b"cookie", b"c"),
+        (b"content-length", b"9"),
+    ]
+    assert kept_headers(fields) == [("x-swarmgate-agent", "a")]
