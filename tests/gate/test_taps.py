@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
 from swarmgate.gate import taps
-from swarmgate.gate.taps import NO_USAGE, StreamTap, read_answer, read_tail
+from swarmgate.gate.taps import NO_CACHE, NO_USAGE, StreamTap, read_answer, read_cached, read_tail
 from swarmgate.providers.errors import read_error_body
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
@@ -134,6 +134,24 @@ def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
 )
 def test_whole_answers(body, usage, failure):
     assert read_answer(body) == (usage, failure)
+
+
+@pytest.mark.parametrize(
+    ("raw", "cached"),
+    [
+        (b'{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":7}}}', (7, 0)),
+        (b'{"usage":{"input_tokens":9,"cache_read_input_tokens":70,"cache_creation_input_tokens": 5}}', (70, 75)),
+        (b'{"usage":{"prompt_cache_hit_tokens":3,"prompt_tokens_details":{"cached_tokens":3}}}', (3, 0)),
+        (b'{"input":{"cached_tokens":99},"usage":{"prompt_tokens":9}}', NO_CACHE),
+        (b'{"usage":{"cached_tokens":"7"}}', NO_CACHE),
+        (b"", NO_CACHE),
+    ],
+)
+def test_what_was_read_from_a_cache(raw, cached):
+    assert read_cached(raw) == cached
+    tap = StreamTap()
+    tap.feed(b"data: " + raw + b"\n\n")
+    assert tap.cached == cached
 
 
 def test_the_usage_of_an_answer_too_long_to_hold():

@@ -13,6 +13,7 @@ from swarmgate.config.targets import Provider
 from swarmgate.core.errors import BadInput
 from swarmgate.core.outcome import ROWS, Ejects, Verdict
 from swarmgate.gate.model_route import PATHS
+from swarmgate.gate.taps import read_answer, read_cached
 from swarmgate.providers.openai import DIALECT as OPENAI
 from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect_of, recognised
 from swarmgate.providers.usage import read_tokens
@@ -118,6 +119,12 @@ def test_the_columns_of_usage_find_what_was_counted():
         if usage and provider in DIALECTS and set(usage) & {"prompt_tokens", "input_tokens"}:
             tokens = read_tokens(DIALECTS[provider].usage, usage)
             assert name in MISCOUNTED or tokens.prompt >= (tokens.cached or 0), name
+            (prompt, output), (cached, apart) = (
+                read_answer(json.dumps(body).encode())[0],
+                read_cached(json.dumps(body).encode()),
+            )
+            assert (prompt + apart, max(0, output)) == (tokens.prompt, tokens.completion or 0), name
+            assert max(0, cached) == (tokens.cached or 0), name
             both = tokens.prompt + (tokens.completion or 0)
             assert usage.get("total_tokens", both) == both, name
             seen.add(provider)

@@ -21,6 +21,10 @@ _LONGEST_END = 4
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE = b"[DONE]"
+_CACHED = re.compile(
+    rb'"(cached_tokens|prompt_cache_hit_tokens|cache_read_input_tokens|cache_creation_input_tokens)"\s*:\s*([0-9]{1,15})'
+)
+_READ_APART, _WRITTEN_APART = b"cache_read_input_tokens", b"cache_creation_input_tokens"  # Anthropic counts them apart
 _may_fail = re.compile(rb'"error"\s*:\s*(?!null)').search
 _PLACES = ("error",)
 _LAST_TYPES = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
@@ -42,6 +46,8 @@ class _Shape(msgspec.Struct):
 
 
 Usage = tuple[int, int]  # tokens in and out as the target counted them; UNKNOWN until it says so
+Cached = tuple[int, int]  # prompt tokens read from a cache (UNKNOWN until told), and those that `Usage` does not hold
+NO_CACHE: Cached = (UNKNOWN, 0)
 NO_USAGE: Usage = (UNKNOWN, UNKNOWN)
 
 
@@ -82,6 +88,17 @@ def read_tail(tail: bytes) -> Usage:
     return _read_usage(found[-1], NO_USAGE) if found else NO_USAGE
 
 
+def read_cached(raw: bytes | bytearray, before: Cached = NO_CACHE) -> Cached:
+    """What the last usage in `raw` says of caches; its parts complete `before`."""
+    found = dict(_CACHED.findall(raw, max(0, raw.rfind(b'"usage"'))))
+    if not found:
+        return before
+    counts = {name: int(count) for name, count in found.items()}
+    read = counts.get(_READ_APART, counts.get(b"cached_tokens", counts.get(b"prompt_cache_hit_tokens", before[0])))
+    apart = counts.get(_READ_APART, 0) + counts.get(_WRITTEN_APART, 0)
+    return read, apart or before[1]
+
+
 def _usage(counts: _Counts, before: Usage) -> Usage:
     """Later counts of a stream complete earlier ones; thoughts may stand in the total only, embeddings have no output."""
     sent = max(counts.prompt_tokens, counts.input_tokens)
@@ -108,11 +125,12 @@ class StreamTap:
     are those where the dialect's events may hold an error.
     """
 
-    __slots__ = ("_places", "begun", "carry", "failure", "finished", "usage")
+    __slots__ = ("_places", "begun", "cached", "carry", "failure", "finished", "usage")
 
     def __init__(self, places: tuple[str, ...] = _PLACES) -> None:
         self._places = places
         self.usage: Usage = NO_USAGE
+        self.cached: Cached = NO_CACHE
         self.failure: Failure | None = None
         self.carry = bytearray()
         self.begun = False
@@ -152,6 +170,7 @@ class StreamTap:
         for holder in (shape, *map(_shape, (shape.message, shape.response, shape.x_groq))):
             if holder is not None:
                 self.usage = _read_usage(holder.usage, self.usage)
+        self.cached = read_cached(data, self.cached)
         if _may_fail(data):
             self.failure = _find_failure(data, self._places) or self.failure
         self.finished = self.finished or kind in _LAST_TYPES

@@ -14,7 +14,7 @@ from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_tail
+from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_cached, read_tail
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
@@ -230,9 +230,14 @@ class Attempt:
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""
         head, stream = self.head, self.stream
-        prompt, output = self.usage if stream is None else stream.usage
+        if stream is None:
+            (prompt, output), (cached, apart) = self.usage, read_cached(self.held[0] if self.held else self._tail)
+        else:
+            (prompt, output), (cached, apart) = stream.usage, stream.cached
+        if prompt >= 0:
+            prompt += apart
         status = 0 if head is None else head.status
-        return AttemptFacts(status, prompt, output, UNKNOWN, self.content_ms, self.sent_bytes, self.got_bytes)
+        return AttemptFacts(status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes)
 
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""

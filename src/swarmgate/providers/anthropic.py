@@ -27,7 +27,9 @@ DIALECT = Dialect(
     paths=(MESSAGES, COUNT_TOKENS, CHAT),  # the last: its layer for OpenAI's SDK
     auth="x-api-key",
     headers=((b"anthropic-version", b"2023-06-01"),),
-    usage=UsageFields(cached=("cache_read_input_tokens",), cached_apart=True),
+    usage=UsageFields(
+        cached=("cache_read_input_tokens",), apart=("cache_read_input_tokens", "cache_creation_input_tokens")
+    ),
     injects_usage=False,  # message_start and message_delta count always
     rates=(
         _rate("input_tokens", "input-tokens"),  # remaining is rounded to thousands

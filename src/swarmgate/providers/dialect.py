@@ -67,13 +67,13 @@ class UsageFields(NamedTuple):
     """
     Where the counted tokens stand in an answer's `usage`, as dotted paths: of chat answers, then of others.
 
-    `cached_apart`: `prompt` does not hold what was read from a cache.
+    `apart` are prompt tokens that `prompt` does not hold.
     """
 
     prompt: tuple[str, ...] = ("prompt_tokens", "input_tokens")
     completion: tuple[str, ...] = ("completion_tokens", "output_tokens")
     cached: tuple[str, ...] = ("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens")
-    cached_apart: bool = False
+    apart: tuple[str, ...] = ()
 
 
 class TokenCharge(NamedTuple):

@@ -23,8 +23,8 @@ def read_tokens(columns: UsageFields, usage: Mapping[str, object]) -> Tokens:
     prompt, completion, cached = (
         _first(usage, paths) for paths in (columns.prompt, columns.completion, columns.cached)
     )
-    if columns.cached_apart and prompt is not None:
-        prompt += cached or 0
+    if prompt is not None:
+        prompt += sum(_first(usage, (path,)) or 0 for path in columns.apart)
     total = _first(usage, ("total_tokens",))
     if prompt is not None and completion is not None and total is not None:
         completion = max(completion, total - prompt)
