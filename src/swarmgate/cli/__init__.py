@@ -17,6 +17,7 @@ from swarmgate.cli import presets as preset_list
 from swarmgate.cli import prices as price_table
 from swarmgate.cli import report as post_mortem
 from swarmgate.cli import sim as simulator
+from swarmgate.cli import verify_egress as verifier
 from swarmgate.cli import why as life
 from swarmgate.cli.up import EXAMPLE, up
 
@@ -40,6 +41,7 @@ app.command(epilog=post_mortem.EXAMPLE)(post_mortem.report)
 app.command(epilog=explainer.EXAMPLE)(explainer.explain)
 app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
+app.command(epilog=verifier.EXAMPLE)(verifier.verify_egress)
 app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
 app.add_typer(lab.app, name="lab")
 app.add_typer(keys.app, name="keys")
