@@ -1,6 +1,7 @@
-"""Tests of the SDK stand before a real gate: the stage of tests/gate."""
+"""Tests of the SDK stand before a real gate: the stages of tests/gate and tests/gate/egress."""
 
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "gate"))
+GATE = Path(__file__).parents[1] / "gate"
+sys.path += [str(GATE), str(GATE / "egress")]

@@ -7,6 +7,7 @@ stands for; the client sees no difference. Every request says who calls (attribu
 """
 
 import os
+import re
 from typing import Any, Literal
 
 from swarmgate.sdk.attribution import current
@@ -15,7 +16,10 @@ from swarmgate.sdk.deferral import STATUSES, deferral_of
 GATE = "http://127.0.0.1:8787"
 MOST_DEFERRAL_BYTES = 64 * 1024
 OnDeferral = Literal["raise", "return"]
-_TO = "/to/"
+MOST_MARKS = 256
+_REDIRECT = re.compile(rb"/to/(\+[0-9]{1,2}x?d?/)?(https?)/([^/?]+)(.*)")
+_COOKIE_PATH = re.compile(rb"; Path=/to/https?/[^/;]+([^;]*)")
+_INSIDE = frozenset({b"location", b"set-cookie"})
 _SDK = "x-stainless-lang"
 
 
@@ -37,6 +41,7 @@ class Way:
             raise ValueError(f"gate = {text[:80]!r}: is no URL of a gate; write {GATE}")
         self._key = key
         self._on_deferral = on_deferral
+        self._marks: dict[str, bytes] = {}  # of redirects that are being followed, by where they lead
         self._inner = inner if inner is not None else self._own_inner()
 
     def _own_inner(self) -> Any:
@@ -46,7 +51,8 @@ class Way:
         """The request as the gate gets it; what it named itself wins over the context."""
         url, headers = request.url, request.headers.copy()
         if not self._is_gate(url):
-            path = b"%b%b/%b%b" % (_TO.encode(), url.scheme.encode(), url.netloc, url.raw_path)
+            mark = self._marks.pop(str(url), b"")
+            path = b"/to/%b%b/%b%b" % (mark, url.scheme.encode(), url.netloc, url.raw_path)
             url = self._gate.copy_with(raw_path=path)
             headers["host"] = self._gate.netloc.decode("ascii")
             if self._key:
@@ -61,14 +67,28 @@ class Way:
         return bool((url.scheme, url.netloc) == (self._gate.scheme, self._gate.netloc))
 
     def _turned(self, response: Any) -> Any:
-        """The answer with the URL that a redirect stands for."""
-        location = response.headers.get("location", "")
-        if location:
-            url = self._gate.join(location)
-            parts = url.raw_path.decode("ascii").split("/", 4) if self._is_gate(url) else []
-            if len(parts) == 5 and parts[1] == _TO.strip("/"):
-                response.headers["location"] = f"{parts[2]}://{parts[3]}/{parts[4]}"
+        """The answer as its host gave it: where a redirect leads, and to which path a cookie belongs."""
+        fields = response.headers.raw
+        if any(name.lower() in _INSIDE for name, _ in fields):
+            turned = [(name, self._outside(name.lower(), value)) for name, value in fields]
+            response.headers = self._library.Headers(turned)
         return response
+
+    def _outside(self, name: bytes, value: bytes) -> bytes:
+        if name == b"set-cookie":
+            return _COOKIE_PATH.sub(lambda found: b"; Path=" + (found[1] or b"/"), value)
+        if name != b"location":
+            return value
+        url = self._gate.join(value.decode("latin-1"))
+        found = _REDIRECT.fullmatch(url.raw_path) if self._is_gate(url) else None
+        if found is None:
+            return value
+        outside = self._library.URL((b"%b://%b%b" % found.group(2, 3, 4)).decode("ascii"))
+        if found[1]:  # how it came here, for the gate: hops, and whether credentials may follow
+            while len(self._marks) >= MOST_MARKS:
+                del self._marks[next(iter(self._marks))]
+            self._marks[str(outside)] = found[1]
+        return str(outside).encode("ascii")
 
     def _may_be_deferral(self, response: Any) -> bool:
         length = response.headers.get("content-length", "")
