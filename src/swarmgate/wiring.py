@@ -67,6 +67,9 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
     egress = egress_plan(config)
     budgets = [one for shop in shops.values() for one in shop.budgets()]
     budgets += wiring_caps.shared(config)
+    prices = PriceBook({name: table.price for name, table in config.prices.items()})
+    if wiring_caps.counts_money(config):
+        prices.of(ANY_MODEL, "")  # loads the list now, and not while the first call waits
     budgets += budgets_of(egress.policies).values()
     limits = dict(pair for one in budgets for pair in one.limits())
     return Plan(
@@ -78,7 +81,7 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
         wiring_caps.caps(config),
         {name: table.context for name, table in config.task_types.items() if table.context is not None},
         egress,
-        PriceBook({name: table.price for name, table in config.prices.items()}),
+        prices,
         config.connections or CONNECTIONS,
     )
 

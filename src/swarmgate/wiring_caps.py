@@ -7,7 +7,7 @@ from swarmgate.config import Config, Target
 from swarmgate.config.callers import Team
 from swarmgate.config.quota import Quota
 from swarmgate.core.caps import Caps, Group
-from swarmgate.core.compiler import Compiled, compile_limit
+from swarmgate.core.compiler import Compiled, Unit, compile_limit
 from swarmgate.core.limits import EXACT
 from swarmgate.core.routing import Budget
 from swarmgate.core.shares import portion
@@ -20,6 +20,12 @@ def caps(config: Config) -> Caps | None:
     if not (config.agents.limits or teams or environments or task_types):
         return None
     return Caps(lambda agent: tuple(config.agents.budgets(f"agent {agent}")), teams, environments, task_types)
+
+
+def counts_money(config: Config) -> bool:
+    """Whether any cap is one in money."""
+    tables = (config.agents, *config.teams.values(), *config.environments.values(), *config.task_types.values())
+    return any(quota.unit is Unit.MICRO for table in tables for quota in table.limits)
 
 
 def groups(config: Config) -> tuple[list[Group], list[Group]]:

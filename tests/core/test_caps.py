@@ -46,6 +46,14 @@ def test_every_cap_of_a_caller_is_taken_once(agent, task_type, target):
     assert ("environment0: requests" in taken) == agent.endswith("-b") == (member.environment == "environment0")
 
 
+def test_the_team_of_a_key_counts_whatever_the_agent_calls_itself():
+    member = make().of("abc", "", "rest")
+    assert member.team == "rest"
+    assert "team at openai" in str(member.routes["openai"])
+    assert "team0: requests" not in str(member.routes)
+    assert make().of("abc", "", "unheard").team == "unheard"
+
+
 @given(st.lists(names, max_size=12))
 def test_a_budget_is_fresh_once(agents):
     caps = make()

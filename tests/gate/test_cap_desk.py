@@ -103,6 +103,28 @@ def test_a_task_type_has_its_caps_and_its_ceiling():
     assert caller.ask(messages=long)[0] == 200
 
 
+PRICE = '[prices."up/m"]\ninput = 1_000\noutput = 2_000\n'  # 9 of prompt and 3 of output cost 15,000 micro-dollars
+
+
+def test_money_is_charged_as_the_target_counts():
+    caller = Caller('[agents]\nlimits = ["0.05 USD per 1d"]\n' + PRICE)
+    assert [caller.ask("a")[0] for _ in range(3)] == [200] * 3
+    cell = caller.bench.gate.store.book.cells["agent a: USD per 86400s"]
+    assert (cell.level, cell.pending) == (45_000, 0)
+    status, said = caller.ask("a")  # would cost 1,000 for the prompt and 6,000 for 3 tokens of output
+    assert (status, blocking(said)) == (429, ["agent a: USD per 86400s"])
+    assert caller.ask("b")[0] == caller.ask()[0] == 200
+    assert caller.bench.reserved == 0
+
+
+def test_an_unknown_price_is_refused_where_money_is_capped():
+    caller = Caller('[agents]\nlimits = ["5 USD per 1d"]\n')
+    status, said = caller.ask("a")
+    assert (status, said["error"]["code"]) == (403, "policy_price_unknown")
+    assert caller.ask()[0] == 200  # nobody in particular has no cap
+    assert caller.bench.reserved == 0
+
+
 def test_one_team_alone_has_no_share():
     caller = Caller('limits = ["5 per 60s"]\n[teams.all]\nagents = ["*"]\n')
     assert [caller.ask()[0] for _ in range(6)] == [200] * 5 + [429]
@@ -117,6 +139,8 @@ def test_one_team_alone_has_no_share():
         ("[teams.a]\nagents = []\n", "teams.a.agents", "at least 1"),
         ('[teams.a]\nagents = ["*"]\nshar = 3\n', "teams.a.shar", "nearest is 'share'"),
         ('[task_types.a]\nover = "compress"\n', "task_types.a.over", "not built yet"),
+        ('[agents]\nlimits = ["2.5 per 1s"]\n', "agents.limits[0]", "only money has fractions"),
+        ('[agents]\nlimits = ["2 EUR per 1d"]\n', "agents.limits[0]", "no unit"),
         ('[environments.a]\nagents = ["*"]\nreserve = 60\n', "environments.a.reserve", "50"),
     ],
 )

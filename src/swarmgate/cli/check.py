@@ -14,8 +14,9 @@ from rich.table import Table
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import load
-from swarmgate.core.compiler import Compiled, Published
+from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
+from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
 from swarmgate.problems import FileError
 from swarmgate.wiring import limits
@@ -112,6 +113,8 @@ def yield_of(of: str, budget: Budget) -> Yield:
 
 
 def _published(published: Published) -> str:
+    if published.unit is Unit.MICRO:
+        return f"{published.amount / MILLION:g} USD{_per(published.window_ms)}"
     return f"{published.amount:,} {published.unit}{_per(published.window_ms)}"
 
 
@@ -125,6 +128,8 @@ def _compiled(published: Published, compiled: Compiled) -> tuple[str, str]:
     if told.kind is BudgetKind.LEVEL:
         fine = told.window_ms // published.window_ms
         return "bucket", f"{told.burst:,} at once, {_number(told.quota / fine)}{_per(published.window_ms)}"
+    if published.unit is Unit.MICRO:
+        return "counter", f"{told.burst / MILLION:g} USD in any{_per(told.window_ms).removeprefix(' per')}"
     if told.kind is BudgetKind.COUNTER:
         return "counter", f"{told.burst:,} in any{_per(told.window_ms).removeprefix(' per')}"
     if told.hold_ms:  # of a window

@@ -10,9 +10,11 @@ from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.problems import nearest
 
-_LIMIT = re.compile(r"([0-9][0-9_]{0,17})(?: ([a-z_]+))?(?: per (.+))?")
+_LIMIT = re.compile(r"([0-9][0-9_]{0,17})(\.[0-9]{1,6})?(?: ([A-Za-z_]+))?(?: per (.+))?")
+_DOLLARS = "USD"
+_MICRO = 1_000_000
 _OF_MODELS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
-_OF_CALLERS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+_OF_CALLERS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT, Unit.MICRO)
 _OF_HOSTS = (Unit.REQUESTS, Unit.BYTES, Unit.POINTS, Unit.CONCURRENT)
 
 
@@ -24,12 +26,15 @@ class Quota(NamedTuple):
     window_ms: int
 
     def __str__(self) -> str:
+        if self.unit is Unit.MICRO:
+            return f"{self.amount / _MICRO:g} {self.counts}"
         return f"{self.amount} {self.counts}"
 
     @property
     def counts(self) -> str:
         """What it counts, without how much: the name of its budget stays when an amount is changed."""
-        return f"{self.unit} per {self.window_ms / 1_000:g}s" if self.window_ms else self.unit.value
+        unit = _DOLLARS if self.unit is Unit.MICRO else self.unit.value
+        return f"{unit} per {self.window_ms / 1_000:g}s" if self.window_ms else unit
 
 
 def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
@@ -37,13 +42,19 @@ def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
     found = _LIMIT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise BadInput("", f'{text!r} is no limit; write "500 per 60s", "200_000 tokens per 1m" or "50 concurrent"')
-    amount, unit, window = found.groups()
-    if unit is not None and unit not in metered:
-        raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, metered)}")
-    known = Unit(unit or Unit.REQUESTS)
+    amount, fraction, unit, window = found.groups()
+    units = {_DOLLARS if one is Unit.MICRO else one.value: one for one in metered}
+    if unit is not None and unit not in units:
+        raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, units)}")
+    known = units[unit] if unit else Unit.REQUESTS
+    if fraction and known is not Unit.MICRO:
+        raise BadInput("", f"{text!r}: only money has fractions")
     if (window is None) != (known is Unit.CONCURRENT):
         raise BadInput("", f'{text!r}: "concurrent" has no window, everything else has one, as in "500 per 60s"')
-    return Quota(int(amount), known, 0 if window is None else parse_duration_ms(window, ""))
+    units_of_it = (
+        int(amount) * _MICRO + int((fraction or ".0")[1:].ljust(6, "0")) if known is Unit.MICRO else int(amount)
+    )
+    return Quota(units_of_it, known, 0 if window is None else parse_duration_ms(window, ""))
 
 
 def _list(value: object) -> object:

@@ -62,7 +62,7 @@ class Caps:
         self._environments = environments
         self._task_types = task_types or {}
         self._agents: set[str] = set()
-        self._known: dict[tuple[str, str], Member] = {}
+        self._known: dict[tuple[str, str, str], Member] = {}
         self.fresh: list[Budget] = []
         self.unnamed = 0
 
@@ -75,20 +75,25 @@ class Caps:
         """The budgets of one agent."""
         return self._of_agent(agent)
 
-    def of(self, agent: str, task_type: str) -> Member:
-        """The caps of a caller; empty names are those that it did not give."""
+    def of(self, agent: str, task_type: str, team: str = "") -> Member:
+        """
+        The caps of a caller; empty names are those that it did not give.
+
+        `team` is the one that its agent key names, whatever its own name is.
+        """
         if not agent:
             self.unnamed += 1
         if task_type not in self._task_types:
             task_type = ""
-        found = self._known.get((agent, task_type))
-        return found if found is not None else self._meet(agent, task_type)
+        found = self._known.get((agent, task_type, team))
+        return found if found is not None else self._meet(agent, task_type, team)
 
-    def _meet(self, agent: str, task_type: str) -> Member:
+    def _meet(self, agent: str, task_type: str, named: str) -> Member:
         """Look a caller up for the first time."""
         if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
-        team, environment = _first(self._teams, agent), _first(self._environments, agent)
+        team = next((one for one in self._teams if one.name == named), None) if named else _first(self._teams, agent)
+        environment = _first(self._environments, agent)
         budgets = [*self._own(agent), *self._task_types.get(task_type, ())]
         groups = [group for group in (team, environment) if group is not None]
         for group in groups:
@@ -97,11 +102,11 @@ class Caps:
         for target in {target for group in groups for target in group.shares}:
             routes[target] = [*budgets, *(share for group in groups for share in group.shares.get(target, ()))]
         member = Member(
-            team.name if team else "",
+            named or (team.name if team else ""),
             environment.name if environment else "",
             {target: route("", taken) for target, taken in routes.items()} if any(routes.values()) else None,
         )
-        self._known[agent, task_type] = member
+        self._known[agent, task_type, named] = member
         return member
 
     def _own(self, agent: str) -> tuple[Budget, ...]:

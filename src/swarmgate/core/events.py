@@ -77,13 +77,15 @@ class Ended(NamedTuple):
     """
     The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate).
 
-    `left`: what it says is left of its key's quota, if it says so. `status` is told of errors.
+    `left`: what it says is left of its key's quota, if it says so. `status` is told of errors. `cost`: micro-units, where money
+    is counted; -1 = unknown.
     """
 
     outcome: Outcome
     used: int
     left: QuotaLeft | None = None
     status: int = 0
+    cost: int = -1
 
 
 class StoreLost(NamedTuple):

@@ -98,9 +98,9 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     call.asks += 1
     call.lease = f"{call.id}.{call.asks}"  # never used again: a late answer of the store must not end another's
     call.state = State.ASKING
-    alternatives: tuple[tuple[Demand, ...], ...] = (call.offered[0].demands(call.prompt, call.reserve),)
+    alternatives: tuple[tuple[Demand, ...], ...] = (call.offered[0].demands(call.prompt, call.reserve, call.money),)
     if len(keys) > 1:
-        alternatives = tuple([route.demands(call.prompt, call.reserve) for route in call.offered])
+        alternatives = tuple([route.demands(call.prompt, call.reserve, call.money) for route in call.offered])
     place = call.ticket, call.lease, call.rank, call.score
     return (_new(Take, (*place, alternatives, LEASE_MS, call.standing, waits, STAY_MS)),)
 

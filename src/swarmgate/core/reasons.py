@@ -28,6 +28,7 @@ class Reason(StrEnum):
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
     POLICY_KEY_SCOPE = "policy_key_scope"
+    POLICY_PRICE_UNKNOWN = "policy_price_unknown"
     POLICY_RATE = "policy_rate"
     POLICY_SLOTS = "policy_slots"
     POLICY_LINE = "policy_line"
@@ -97,6 +98,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_KEY_SCOPE: "This agent key may not call that; the operator sets what it may.",
+    Reason.POLICY_PRICE_UNKNOWN: "A cap in money holds for this caller and the price of the model is not known; [prices] can tell it.",
     Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",

@@ -76,7 +76,8 @@ class Route(NamedTuple):
 
     `fixed` are demands that do not depend on the call; `metered` budgets take its prompt at once and reserve its
     output; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends, and
-    `ways` when the request is delivered; of these, `weighed` reserve the prompt (design 4: Compiler, U).
+    `ways` when the request is delivered; of these, `weighed` reserve the prompt (design 4: Compiler, U). `money` budgets
+    reserve what the call will probably cost, in micro-units.
     """
 
     key: str
@@ -87,19 +88,22 @@ class Route(NamedTuple):
     ways: tuple[str, ...] = ()
     weighed: tuple[str, ...] = ()
     fresh_ms: int = 250
+    money: tuple[str, ...] = ()
 
-    def demands(self, prompt: int, reserve: int) -> tuple[Demand, ...]:
+    def demands(self, prompt: int, reserve: int, money: int = 0) -> tuple[Demand, ...]:
         """What a call of that size takes."""
         demands = list(self.fixed)
         for name in self.metered:
             demands.append((name, prompt, reserve))  # noqa: PERF401  a comprehension is one more call per admission
         for name in self.weighed:
             demands.append((name, 0, prompt))  # noqa: PERF401  see above
+        for name in self.money:
+            demands.append((name, 0, money))  # noqa: PERF401  see above
         return tuple(demands)
 
     def budgets(self) -> tuple[str, ...]:
         """Every budget in which this route keeps a lease."""
-        return self.metered + self.first_byte + self.whole + self.ways
+        return self.metered + self.first_byte + self.whole + self.ways + self.money
 
     def plus(self, caps: "Route") -> "Route":
         """This route, taking from the budgets of a caller's caps as well: one demand, all or nothing."""
@@ -112,6 +116,7 @@ class Route(NamedTuple):
             self.ways + caps.ways,
             self.weighed + caps.weighed,
             self.fresh_ms,
+            self.money + caps.money,
         )
         return tuple.__new__(Route, joined)
 
@@ -189,6 +194,7 @@ class Call:
         "keyed",
         "lease",
         "model",
+        "money",
         "offered",
         "old_tokens",
         "other_key_tried",
@@ -227,6 +233,7 @@ class Call:
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
         self.team = ""
+        self.money = 0  # micro-units that it will probably cost; 0 = nobody counts
         self.model = ""  # as the caller named it, where its rung names none
         self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)
         self.trace = ""  # the trace id of its `traceparent`

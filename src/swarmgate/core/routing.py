@@ -54,13 +54,16 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
     whole: list[str] = []
     ways: list[str] = []
     weighed: list[str] = []
+    money: list[str] = []
     fresh_ms = Route._field_defaults["fresh_ms"]
     for name, published, compiled, cost in budgets:
         fresh_ms = min(fresh_ms, compiled.fresh_ms)
         has_way = compiled.way() is not None
         if has_way:
             ways.append(name + WAY)
-        if published.unit in _SIZES:
+        if published.unit is Unit.MICRO:
+            money.append(name)
+        elif published.unit in _SIZES:
             metered.append(name)
             weighed += ways[-1:] if has_way else []
         elif compiled.limits.kind is BudgetKind.LEASES:
@@ -78,4 +81,5 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
         tuple(ways),
         tuple(weighed),
         fresh_ms,
+        tuple(money),
     )

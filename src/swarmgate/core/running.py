@@ -99,7 +99,7 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
     """Settle what has arrived of a long answer, so that its reservation neither lapses nor hides use."""
     route = _route(call)
     call.alarm_ms = now_ms + IDLE_MS
-    renew = Renew(call.lease, route.metered + route.whole, LEASE_MS)
+    renew = Renew(call.lease, route.metered + route.whole + route.money, LEASE_MS)
     if not event.used:
         return (renew,)
     usage = tuple([(name, call.reserved_left, event.used) for name in route.metered])
@@ -109,14 +109,14 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
 
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
-    outcome, used, left, status = event
+    outcome, used, left, status, cost = event
     ring = call.rungs[call.rung].ring
     if call.route is not None:
         if ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
             call.room.keys_changed(ring)
         if left is not None:
             ring.report(call.route.key, left, call.sent_ms, now_ms)
-    settle = _settle(call, used)
+    settle = _settle(call, used, cost)
     if outcome.kind is Kind.OK:
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
@@ -190,8 +190,8 @@ def _route(call: Call) -> Route:
     return call.route
 
 
-def _settle(call: Call, used: int) -> Commands:
-    """End the attempt's reservations; unknown use is charged as estimated."""
+def _settle(call: Call, used: int, cost: int = -1) -> Commands:
+    """End the attempt's reservations; unknown use and cost are charged as estimated."""
     route = _route(call)
     left = call.reserved_left
     spent = left if used < 0 else used
@@ -203,9 +203,11 @@ def _settle(call: Call, used: int) -> Commands:
         usage.append((name, left, spent))  # noqa: PERF401  a comprehension is one more call per answer
     for name in slots:
         usage.append((name, 0, 0))  # noqa: PERF401  see above
+    for name in route.money:
+        usage.append((name, call.money, call.money if cost < 0 else cost))  # noqa: PERF401  see above
     if not usage:
         return ()
-    call.room.freed(route.metered + slots)
+    call.room.freed(route.metered + slots + route.money)
     return (_new(Settle, (call.lease, tuple(usage), True)),)
 
 

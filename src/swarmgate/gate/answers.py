@@ -35,6 +35,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_WRITE_MISMATCH: (422, _BAD),
     Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
     Reason.POLICY_KEY_SCOPE: (403, _DENIED),
+    Reason.POLICY_PRICE_UNKNOWN: (403, _DENIED),
     Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
     Reason.POLICY_CONTEXT_CEILING: (413, _DENIED),
     Reason.CALLER_EARLY_BYTES: (400, _BAD),

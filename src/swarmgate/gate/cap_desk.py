@@ -21,10 +21,10 @@ class CapDesk:
         """The caps in force."""
         return self._caps
 
-    def admit(self, call: Call) -> None:
-        """Let the call take from what its caller may use, and know its team."""
+    def admit(self, call: Call, team: str = "") -> None:
+        """Let the call take from what its caller may use, and know its team; `team` is the one that its key names."""
         step, caps = call.step, self._caps
-        member = caps.of(step.agent, step.task_type)
+        member = caps.of(step.agent, step.task_type, team)
         call.team, call.caps = member.team, member.routes
         if caps.fresh:
             for budget in caps.fresh:

@@ -94,6 +94,12 @@ class Desk:
             name = f"{call.rungs[0].target}|{key.stored}"
             self.once.begin(writer, call, name, payload_of(*payload), self.pump.arrive)
 
+    def join(self, call: Call, team: str) -> None:
+        """The call is one of this team, by its agent key."""
+        call.team = team
+        if self.caps is not None:
+            self.caps.admit(call, team)
+
     def told(self, call: Call, answer: Answer, head: RequestHead, shape: Shape) -> Reply:
         """The answer to a call that has none of its target's."""
         reason = answer.reason or Reason.GATE_BUG

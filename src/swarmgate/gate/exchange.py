@@ -16,8 +16,10 @@ from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.once import Once
 from swarmgate.gate.taps import NO_USAGE, Usage
+from swarmgate.gate.till import Till
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
 from swarmgate.ports import Fire, Told
+from swarmgate.prices import PriceBook
 
 PROGRESS_MS = 5_000
 REMEMBERED = 1_024  # calls that ended lately
@@ -73,12 +75,15 @@ class Caller(Protocol):
 class Exchanges:
     """ports.Transport: attempts on pooled connections, whoever makes them; what they need to run stands here."""
 
-    def __init__(self, upstreams: Upstreams, fire: Fire, clocks: Clocks, deliveries: Deliveries) -> None:
+    def __init__(
+        self, upstreams: Upstreams, fire: Fire, clocks: Clocks, deliveries: Deliveries, till: Till | None = None
+    ) -> None:
         self.upstreams = upstreams
         self.fire = fire
         self.now_ms, self.unix_s = clocks
         self.live: set[Exchange] = set()
         self._deliveries = deliveries
+        self.till = till or Till(PriceBook())
 
     def connect(self, call: Call) -> None:
         """Fire Ready or Lost."""

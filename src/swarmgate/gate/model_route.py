@@ -101,7 +101,12 @@ class ModelRoutes:
                     return
             relay.call = call = self._call(relay, peeked, rungs)
             if scope is not None and scope.team:
-                call.team = scope.team
+                self.desk.join(call, scope.team)
+            provider = self.desk.targets[rungs[0].target].dialect.name
+            if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider):
+                relay.call = None
+                relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
+                return
             if call.effect is Effect.WRITE:
                 self.desk.arrive(relay, call, head.fields, relay.path, peeked.body)
             else:

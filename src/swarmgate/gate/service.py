@@ -44,6 +44,7 @@ from swarmgate.gate.patient import Patient
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.till import Till
 from swarmgate.gate.view.hosts import UrlFinder
 from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
@@ -164,7 +165,7 @@ class Gate:
             self.store.define(name, limits)
         self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
         self.exchanges = exchanges = Exchanges(
-            self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire)
+            self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire), Till(plan.prices)
         )
         self.callers = callers = Callers()
         self.journal = journal

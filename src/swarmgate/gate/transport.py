@@ -174,7 +174,8 @@ class Attempt:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), 0 if outcome is OK else self.status))
+        status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
@@ -251,6 +252,9 @@ class Attempt:
             got += beyond
         return got if self._write is None else max(0, got - self.seen)
 
+    def _cost(self) -> int:
+        return self._exchanges.till.cost(self.call, self.target.dialect.name, self.usage)
+
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed; silence that is our own doing counts as flow."""
         flowed = self.events - self.seen
@@ -288,7 +292,8 @@ class Attempt:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
         outcome = OK if failure is None else self._error(failure)
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), 0 if outcome is OK else self.status))
+        status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
 
     def _left(self) -> QuotaLeft | None:
         """What the answer says is left of its key's quota, if it says so and it is time to listen."""

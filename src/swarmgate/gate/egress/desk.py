@@ -65,7 +65,7 @@ class EgressDesk:
         forward.call = call = self.call(forward, errand.place, errand.identity, forward.size)
         scope = self.scope(forward.fields)
         if scope is not None and scope.team:
-            call.team = scope.team
+            self._desk.join(call, scope.team)
         call.effect = Effect.WRITE if forward.streams else errand.effect
         try:
             self._begin(forward, call)
