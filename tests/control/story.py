@@ -19,6 +19,8 @@ class Story:
         self.rows = []
         self._written = 0
         self.policy = 1
+        self.ways = set()  # that were told
+        self.budgets = {}  # by target
         (folder / FOLDER).mkdir(exist_ok=True)
         self.segment = folder / FOLDER / f"journal-{self.seq:016d}.log"
 
@@ -42,6 +44,7 @@ class Story:
             "reason": "start",
         } | named
         self.policy = told.pop("policy", self.policy)
+        self.budgets.setdefault(told["target"], {})[budget] = None
         return self.add(
             rows.Revision,
             self.policy,
@@ -81,6 +84,10 @@ class Story:
             "reserve": 20,
             "effect": "read",
         } | named
+        way = (told["target"], told["key"])
+        if way not in self.ways:
+            self.ways.add(way)
+            self.add(rows.Way, *way, tuple(self.budgets.get(told["target"], ())))
         return self.add(rows.Intent, call, attempt, **told)
 
     def ends(self, intent, kind="ok", end="answered", took_ms=400, **named):

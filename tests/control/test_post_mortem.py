@@ -123,3 +123,18 @@ def test_a_drawing_where_matplotlib_is_there_and_tables_where_not(folder, monkey
     assert drawing(story) is None
     assert "swarmgate[plots]" in page(story)
     assert "Who caused it" in page(story)
+
+
+def test_a_limit_that_hosts_share_counts_all_of_them(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    shared = "x.org: 10 per 60s"
+    story.revision(shared, 10, target="https://a.x.org", policy=1)
+    story.budgets["https://b.x.org"] = {shared: None}
+    for number in range(12):
+        story.answered(f"c{number}", took_ms=100, target=f"https://{'ab'[number % 2]}.x.org", model="")
+    import_all(story.write().folder).close()
+    for host in ("a.x.org", "b.x.org"):
+        found = told(tmp_path, host)
+        assert found.sent == 6
+        assert [(one.most, one.verdict) for one in found.rulings] == [(12, Verdict.BROKE)]

@@ -18,7 +18,7 @@ def revision(amount=5, revision=1, since_ms=0, **named):
         "unit": "requests",
         "amount": amount,
         "window_ms": 1_000,
-        "key": "",
+        "takers": {("up", "k1"), ("up", "a"), ("up", "b")},
         "author": "ann",
         "reason": "why",
         "paused": False,
@@ -27,11 +27,11 @@ def revision(amount=5, revision=1, since_ms=0, **named):
 
 
 def send(at_ms, key="k1", tokens=10, ended_ms=None, refused=False):
-    return Sent(at_ms, at_ms + 1 if ended_ms is None else ended_ms, key, tokens, tokens, 0, refused)
+    return Sent(at_ms, at_ms + 1 if ended_ms is None else ended_ms, "up", key, tokens, tokens, 0, refused)
 
 
 def ruled(revisions, sends, span=SPAN):
-    return rulings(revisions, sends, span, Windows(span, 1_000))
+    return rulings(revisions, sends, span)
 
 
 instants = st.lists(st.integers(0, 9_999), max_size=40).map(sorted)
@@ -76,9 +76,9 @@ def test_a_right_a_wrong_and_a_broken_budget():
     assert worst([]) is Verdict.NONE
 
 
-def test_a_limit_of_one_key_counts_that_key():
+def test_a_limit_counts_those_that_take_from_it():
     sends = [send(1, "a"), send(2, "b"), send(3, "a")]
-    (one,) = ruled([revision(key="a")], sends)
+    (one,) = ruled([revision(takers={("up", "a"), ("other", "b")})], sends)
     assert (one.sent, one.most) == (2, 2)
 
 

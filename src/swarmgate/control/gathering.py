@@ -47,6 +47,7 @@ class Gathering:
             rows.Note: self._note,
             rows.End: self._end,
             rows.Revision: self._revision,
+            rows.Way: self._way,
             rows.KeyEvent: self._key_event,
             rows.Gap: self._gap,
             rows.Unconnected: self._unconnected,
@@ -184,6 +185,9 @@ class Gathering:
                 "since_ms": row.since_ms or row.at_ms,
             }
         )
+
+    def _way(self, row: rows.Way) -> None:
+        self.changes.ways += [{"target": row.target, "key": row.key, "budget": name} for name in row.budgets]
 
     def _key_event(self, row: rows.KeyEvent) -> None:
         self._key(row.seq, row.at_ms, (row.target, row.key, row.what), row.reason, row.until_ms)

@@ -60,25 +60,34 @@ class PostMortem:
 class _Sums:
     """What is added up while sends pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: list[str], windows: Windows) -> None:
+        self._named = frozenset(named)
+        self._windows = windows
         self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
         self.bands = Bands()
 
     def pass_on(self, found: Iterator[Mapping[str, Any]]) -> Iterator[Sent]:
-        """Each send, counted."""
+        """Each send; those to the targets in question are counted."""
         for row in found:
             send = read_send(row)
-            self.sent += 1
-            self.refused += send.refused
-            self.crashed += row["fate"] == "crash"
-            if row["attempt"] == 1:
-                self.waited_ms += row["queue_ms"]
-            if row["cost_micro"] is None:
-                self.unpriced += 1
-            else:
-                self.cost_micro += row["cost_micro"]
-            self.bands.add(row)
+            if row["target"] in self._named:
+                self._count(row, send)
             yield send
+
+    def _count(self, row: Mapping[str, Any], send: Sent) -> None:
+        self._windows.add(send.sent_ms, 0)
+        if send.refused:
+            self._windows.add(send.sent_ms, 1)
+        self.sent += 1
+        self.refused += send.refused
+        self.crashed += row["fate"] == "crash"
+        if row["attempt"] == 1:
+            self.waited_ms += row["queue_ms"]
+        if row["cost_micro"] is None:
+            self.unpriced += 1
+        else:
+            self.cost_micro += row["cost_micro"]
+        self.bands.add(row)
 
 
 def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
@@ -87,8 +96,10 @@ def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
         named = _named(link, host)
         limits = reading.limits(link, named, span)
         window_ms = min((row["window_ms"] for row in limits if row["window_ms"]), default=USUAL_WINDOW_MS)
-        windows, sums = Windows(span, window_ms), _Sums()
-        found = rulings(limits, sums.pass_on(reading.sends(link, named, span)), span, windows)
+        windows = Windows(span, window_ms)
+        sums = _Sums(named, windows)
+        everybody = {*named, *(target for row in limits for target, _ in row["takers"])}  # a limit may be shared
+        found = rulings(limits, sums.pass_on(reading.sends(link, sorted(everybody), span)), span)
         for at_ms in reading.deferral_instants(link, named, span):
             windows.add(at_ms, 2)
         deferrals = reading.put_off(link, named, span)

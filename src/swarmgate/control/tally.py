@@ -33,6 +33,7 @@ class Sent(NamedTuple):
 
     sent_ms: int
     ended_ms: int
+    target: str
     key: str
     tokens: int
     input_tokens: int
@@ -86,9 +87,9 @@ class _Count:
         self.sends = self.sent = self.most = self.most_at_ms = self.refused = 0
 
     def add(self, send: Sent) -> None:
-        """A send, in order of time; those of other times and keys are passed."""
+        """A send, in order of time; those of other times, or that take nothing from it, are passed."""
         row, span = self._row, self._span
-        if not span.from_ms <= send.sent_ms < span.to_ms or row["key"] not in {"", send.key}:
+        if not span.from_ms <= send.sent_ms < span.to_ms or (send.target, send.key) not in row["takers"]:
             return
         units = send.units(row["unit"])
         self.sends += 1
@@ -160,19 +161,14 @@ class Windows:
             self.rows[index][column] += 1
 
 
-def rulings(
-    revisions: Iterable[Mapping[str, Any]], sends: Iterable[Sent], span: Span, windows: Windows
-) -> list[Ruling]:
+def rulings(revisions: Iterable[Mapping[str, Any]], sends: Iterable[Sent], span: Span) -> list[Ruling]:
     """
-    What was sent under each revision that held within the span; `windows` is filled on the way.
+    What was sent under each revision that held within the span.
 
-    `revisions` in order of budget and revision, `sends` in order of time.
+    `revisions` in order of budget and revision, each with its `takers` (target, key); `sends` in order of time.
     """
     counts = [_Count(row, held) for row, held in _in_force(list(revisions), span)]
     for send in sends:
-        windows.add(send.sent_ms, 0)
-        if send.refused:
-            windows.add(send.sent_ms, 1)
         for count in counts:
             count.add(send)
     return [count.ruling() for count in counts]
@@ -188,7 +184,7 @@ def read_send(row: Mapping[str, Any]) -> Sent:
     """A send as the ledger has it; one without an end lasted until nobody knows when."""
     sent, got = row["prompt_tokens"] or 0, row["output_tokens"] or 0
     ended_ms = row["ended_ms"] if row["ended_ms"] is not None else row["sent_ms"] + 1
-    return Sent(row["sent_ms"], ended_ms, row["key"], sent + got, sent, got, row["kind"] in LIMIT_KINDS)
+    return Sent(row["sent_ms"], ended_ms, row["target"], row["key"], sent + got, sent, got, row["kind"] in LIMIT_KINDS)
 
 
 def _in_force(revisions: list[Mapping[str, Any]], span: Span) -> list[tuple[Mapping[str, Any], Span]]:

@@ -86,9 +86,10 @@ class Desk:
         self.said = []
         self.journal = FileJournal(self.loop, self.loop, self.loop.wall_ms, folder, self.said.append, keep)
         self.room = Room()
+        self.rungs = (rung(),)
 
-    def call(self, name, **given):
-        call = Call(name, (rung(),), self.room, rank=1, arrived_ms=self.loop.ms)
+    def call(self, name, rungs=None, **given):
+        call = Call(name, rungs or self.rungs, self.room, rank=1, arrived_ms=self.loop.ms)
         call.step = Step("a17", "t1", "g1", "s1", "", "hypotheses")
         call.wire = Wire()
         for field, value in given.items():

@@ -16,6 +16,7 @@ VALUES = {
     int: st.integers(-(2**53), 2**53),
     str: st.text(max_size=20),
     bool: st.booleans(),
+    tuple[str, ...]: st.lists(st.text(max_size=9), max_size=3).map(tuple),
     tuple[tuple[str, int], ...]: st.tuples(st.tuples(st.text(max_size=9), st.integers(0, 2**51))),
     tuple[rows.Blocked, ...]: st.tuples(st.builds(rows.Blocked, *[st.text(max_size=3)] * 2, *[st.integers(0, 9)] * 4)),
     dict[str, dict[int, int]]: st.dictionaries(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from disk import Desk, Wire, everything
 
+from life import route, rung
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.commands import Answer, End, Lose, Loss, Note
 from swarmgate.core.effect import Effect
@@ -23,7 +24,24 @@ def desk(tmp_path):
 
 
 def noted(desk):
-    return everything(desk.folder)[0][1:]
+    """What stands there after the boot, but for what a first attempt takes from."""
+    return [row for row in everything(desk.folder)[0][1:] if not isinstance(row, rows.Way)]
+
+
+def test_the_first_attempt_of_a_way_says_what_it_takes_from(desk):
+    for _ in range(2):
+        desk.leaves(
+            desk.call(
+                "c1",
+                rungs=(rung("t", route("k1", metered=("t: tokens",), fixed=(("t: 5", 1, 0), ("t: 5:way", 0, 1)))),),
+            )
+        )
+    ways = [row for row in everything(desk.folder)[0] if isinstance(row, rows.Way)]
+    assert {(way.target, way.key, way.budgets) for way in ways} == {("t", "k1", ("t: 5", "t: tokens"))}
+    same = desk.call("c2")
+    for _ in range(3):
+        desk.leaves(same)
+    assert len([row for row in everything(desk.folder)[0] if isinstance(row, rows.Way)]) == len(ways) + 1
 
 
 def test_an_answered_call_is_two_rows(desk):
@@ -190,5 +208,5 @@ def test_a_gate_that_is_killed_between_intent_and_send_has_noted_the_intent(tmp_
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, capture_output=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
     found, bad = everything(tmp_path)
-    assert [type(row).__name__ for row in found] == ["Boot", *["Intent"] * 3]
+    assert [type(row).__name__ for row in found] == ["Boot", *["Way", "Intent"] * 3]
     assert bad == 0

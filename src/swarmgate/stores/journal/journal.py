@@ -14,15 +14,17 @@ from typing import Final
 from swarmgate import __version__
 from swarmgate.core.answers import BlockKind, Denied
 from swarmgate.core.commands import Answer, Intent, Lose, Note
+from swarmgate.core.compiler import WAY
 from swarmgate.core.effect import Effect
 from swarmgate.core.outcome import Ejects, Outcome
-from swarmgate.core.record import Call
+from swarmgate.core.record import Call, Route
 from swarmgate.ports import AttemptFacts, Clock
 from swarmgate.stores.journal import rows
 from swarmgate.stores.journal.segments import Retention
 from swarmgate.stores.journal.writer import Writer
 
 TICK_S: Final = 1.0
+MOST_WAYS: Final = 20_000
 CLOCK_STEP_MS: Final = 1_000
 _KINDS: Final = {kind: kind.name.lower() for kind in BlockKind}
 _USUAL: Final = Retention()
@@ -50,6 +52,7 @@ class FileJournal:
         "_step_ms",
         "_tick",
         "_wall_ms",
+        "_ways",
         "policy",
         "run",
         "writer",
@@ -70,6 +73,7 @@ class FileJournal:
         self._wall_ms = wall_ms
         self._step_ms = wall_ms() - now_ms
         self._left: dict[Call, _Left] = {}
+        self._ways: dict[int, Route] = {}  # routes that were told, by identity: they keep it as long as they stand here
         self._held: _Held | None = None
         self.policy = 0
         self.run = os.urandom(6).hex()
@@ -81,6 +85,8 @@ class FileJournal:
         """The attempt is on file when this returns; a write that may happen once only, on the disk itself."""
         route, rung, writer = call.route, call.rungs[call.rung], self.writer
         assert route is not None
+        if id(route) not in self._ways:
+            self._way(rung.target, route)
         model = rung.model or call.model
         self._left[call] = (call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
         writer.append(
@@ -191,6 +197,15 @@ class FileJournal:
                 end_reason,
             )
         )
+
+    def _way(self, target: str, route: Route) -> None:
+        """A route's first attempt: say what it takes from."""
+        if len(self._ways) >= MOST_WAYS:
+            self._ways.clear()
+        self._ways[id(route)] = route
+        names = dict.fromkeys([*(demand[0] for demand in route.fixed), *route.metered])
+        budgets = tuple(name for name in names if not name.endswith(WAY))
+        self.add(rows.Way(*self.next(), target, route.key, budgets))
 
     def _unconnected(self, call: Call, note: Note) -> None:
         rung = call.rungs[note.rung]

@@ -185,6 +185,16 @@ class Revision(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="revi
     key: str = ""
 
 
+class Way(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="way"):
+    """What attempts to a target with a key take from, from here on: the names of budgets that keep a limit."""
+
+    seq: int
+    at_ms: int
+    target: str
+    key: str
+    budgets: tuple[str, ...]
+
+
 class KeyEvent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="key"):
     """A key left or came back: `what` is ejected, returned, dead, revoked, created, rotated; until when, if known."""
 
@@ -234,4 +244,6 @@ class Counters(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="coun
     held: dict[str, dict[int, int]]
 
 
-Row = Boot | Stop | Intent | Note | End | Unconnected | Revision | KeyEvent | LostToken | ClockStep | Gap | Counters
+Row = (
+    Boot | Stop | Intent | Note | End | Unconnected | Revision | Way | KeyEvent | LostToken | ClockStep | Gap | Counters
+)

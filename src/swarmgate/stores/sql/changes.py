@@ -21,6 +21,7 @@ from swarmgate.stores.sql.tables import (
     key_events,
     revisions,
     usage,
+    ways,
 )
 
 Values = dict[str, Any]
@@ -41,6 +42,7 @@ class Changes:
     attempt_ends: list[Values] = field(default_factory=list)
     deferrals: list[Values] = field(default_factory=list)
     revisions: list[Values] = field(default_factory=list)
+    ways: list[Values] = field(default_factory=list)
     key_events: list[Values] = field(default_factory=list)
     events: list[Values] = field(default_factory=list)
     usage: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
@@ -53,6 +55,7 @@ def write(link: Connection, changes: Changes, position: Values) -> None:
         (attempts, list(changes.attempts.values())),
         (deferrals, changes.deferrals),
         (revisions, changes.revisions),
+        (ways, changes.ways),
         (key_events, changes.key_events),
         (events, changes.events),
     ):

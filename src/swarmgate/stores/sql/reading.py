@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
 
-from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage
+from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage, ways
 
 LIMIT_KINDS: Final = ("rate", "daily", "concurrency")  # of core/outcome.py: the target says that it is too much
 GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
@@ -38,9 +38,10 @@ def call(link: Connection, request_id: str) -> dict[str, Any] | None:
 
 def limits_at(link: Connection, target: str, key: str, policy: int) -> list[dict[str, Any]]:
     """The limits that an attempt under a policy stood under, at its target with its key."""
+    taken = select(ways.c.budget).where(ways.c.target == target, ways.c.key == key)
     newest = (
         select(revisions.c.budget, func.max(revisions.c.revision).label("revision"))
-        .where(revisions.c.target == target, revisions.c.policy <= policy, revisions.c.key.in_(("", key)))
+        .where(revisions.c.budget.in_(taken), revisions.c.policy <= policy)
         .group_by(revisions.c.budget)
         .subquery()
     )
@@ -72,11 +73,24 @@ def targets(link: Connection) -> list[str]:
 
 
 def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str, Any]]:
-    """Revisions of the limits of these targets that were in force within the span, or began in it, in order."""
+    """
+    Revisions of the limits that these targets take from, in force within the span or begun in it, in order.
+
+    Each with its `takers`: every target and key that takes from it, those of other names included.
+    """
+    taken = select(ways.c.budget).where(ways.c.target.in_(named))
     told = select(revisions).where(
-        revisions.c.target.in_(named), revisions.c.since_ms < span.to_ms, revisions.c.amount > 0
+        or_(revisions.c.budget.in_(taken), revisions.c.target.in_(named)),
+        revisions.c.since_ms < span.to_ms,
+        revisions.c.amount > 0,
     )
-    return _all(link, told.order_by(revisions.c.budget, revisions.c.revision))
+    found = _all(link, told.order_by(revisions.c.budget, revisions.c.revision))
+    takers: dict[str, set[tuple[str, str]]] = {row["budget"]: set() for row in found}
+    for budget, target, key in link.execute(
+        select(ways.c.budget, ways.c.target, ways.c.key).where(ways.c.budget.in_(takers))
+    ):
+        takers[budget].add((target, key))
+    return [row | {"takers": takers[row["budget"]]} for row in found]
 
 
 def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[str, Any]]:
@@ -85,6 +99,7 @@ def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[s
         select(
             attempts.c.sent_ms,
             attempts.c.ended_ms,
+            attempts.c.target,
             attempts.c.attempt,
             attempts.c.key,
             attempts.c.kind,

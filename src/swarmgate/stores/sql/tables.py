@@ -136,6 +136,15 @@ revisions = Table(
     Index("revisions_by_target", "target", "since_ms"),
 )
 
+ways = Table(
+    "ways",
+    metadata,
+    Column("budget", String, primary_key=True),
+    Column("target", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Index("ways_by_target", "target"),
+)
+
 key_events = Table(
     "key_events",
     metadata,

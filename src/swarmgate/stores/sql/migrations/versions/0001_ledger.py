@@ -145,6 +145,14 @@ def upgrade() -> None:
     )
     op.create_index("revisions_by_target", "revisions", ["target", "since_ms"], unique=False)
     op.create_table(
+        "ways",
+        sa.Column("budget", sa.String(), nullable=False),
+        sa.Column("target", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("budget", "target", "key"),
+    )
+    op.create_index("ways_by_target", "ways", ["target"], unique=False)
+    op.create_table(
         "usage",
         sa.Column("hour_ms", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("team", sa.String(), server_default="", nullable=False),
