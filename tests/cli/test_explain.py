@@ -68,6 +68,13 @@ def test_the_least_that_can_be_said():
     assert (told["verdict"], told["wait_ms"]) == ("other key", 60_000)
 
 
+def test_a_used_up_quota_is_named_where_the_words_name_none():
+    headers = {"x-ratelimit-limit": "60", "x-ratelimit-remaining": "0"}
+    told = said(json.dumps({"status": 403, "headers": headers, "body": {"message": "API Rate Limit Exceeded"}}))
+    assert (told["verdict"], told["dimension"], told["limit"], told["remaining"]) == ("other key", "requests", 60, 0)
+    assert told["reason"].startswith("Requests (limit 60, 0 left): used up.")
+
+
 def test_a_success_says_what_is_left_and_what_was_used():
     body = {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}
     headers = {"retry-after": "59", "ratelimit": '"api";r=3;t=70', "ratelimit-policy": '"api";q=500;w=300'}

@@ -77,9 +77,10 @@ def read_hint_ms(status: int, headers: Iterable[tuple[str, str]], error_text: st
     """
     The wait that one answer asks for, in ms, always positive; None if it asks for none.
 
-    Asked in this order, the first positive answer counts: `retry-after-ms` (Azure's `x-ms-retry-after-ms`), `retry-after`,
-    the error's text, then the resets of exhausted quotas (a reset says when all is back, the others when this call fits). A header sent twice
-    counts with its longest value. On 2xx the headers are ignored: 81 of 1,115 recorded successes carried `retry-after`.
+    Asked in this order, the first positive answer counts: `retry-after-ms` (Azure's `x-ms-retry-after-ms`),
+    `retry-after`, the error's text, then the resets of exhausted quotas (a reset says when all is back, the others when
+    this call fits). A header sent twice counts with its longest value. On 2xx the headers are ignored: 81 of 1,115
+    recorded successes carried `retry-after`.
     `error_text` is the text of an error, never content. Dates are measured against the answer's own `date` where it
     has one, so that our clock's error does not matter.
     """

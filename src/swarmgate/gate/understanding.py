@@ -47,9 +47,10 @@ class Answer(NamedTuple):
 
 class Understood(NamedTuple):
     """
-    `said` are the error's own words. `reading` is the quota that refused, else the tightest of `readings`; None if none is told.
+    What an answer came to, and why; `said` are the error's own words.
 
-    `wait_ms`: before the same may go to the same place again; None where waiting never helps.
+    `reading` is the quota that refused, else the tightest of `readings`; None if none is told. `wait_ms`: before the same
+    may go to the same place again; None where waiting never helps.
     """
 
     provider: str
@@ -93,10 +94,12 @@ def _is_stream(answer: Answer) -> bool:
 
 
 def _refused(outcome: Outcome, failure: Failure, readings: tuple[Reading, ...]) -> Reading | None:
-    """The quota that the error's words name, completed by the header of the same dimension."""
+    """The quota that the error's words name, completed by the header of the same dimension; else one that is used up."""
     said = read_refusal(failure)
-    if not said.dimension or not (outcome.kind in _QUOTA_KINDS or (outcome.kind is Kind.TOO_LARGE and said.limit)):
+    if not (outcome.kind in _QUOTA_KINDS or (outcome.kind is Kind.TOO_LARGE and said.limit)):
         return None
+    if not said.dimension:
+        return next((one for one in readings if one.remaining == 0), None)
     header = next((one for one in readings if one.dimension == said.dimension), Reading(said.dimension))
     if said.limit is None:
         return header

@@ -1,4 +1,4 @@
-"""DeepSeek: no rate but a number of calls at once per account, told only in the refusal; comments while a call queues."""
+"""DeepSeek: no rate but a number of calls at once per account, told in the refusal; comments while a call queues."""
 
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import CHAT, COMPLETIONS, RESPONSES, CountsBy, Dialect, Mark, UsageFields

@@ -1,4 +1,4 @@
-"""Whoever is not known better: OpenAI-compatible servers (vLLM, Ollama), resellers, and any other API with rate headers."""
+"""Whoever is not known better: OpenAI-compatible servers (vLLM, Ollama), resellers, any other API with rate headers."""
 
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import (

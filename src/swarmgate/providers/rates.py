@@ -1,4 +1,4 @@
-"""What an answer's headers say is left: the rows of the dialect's table, and the IETF draft's fields, which anyone may send."""
+"""What an answer's headers say is left: the rows of the dialect's table, and the IETF draft's fields."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
