@@ -6,7 +6,7 @@ from dataclasses import replace
 from swarmgate.config import Config, Target
 from swarmgate.config.callers import Team
 from swarmgate.config.quota import Quota
-from swarmgate.core.caps import Caps, Group
+from swarmgate.core.caps import AGENT, Caps, Group
 from swarmgate.core.compiler import Compiled, Unit, compile_limit
 from swarmgate.core.limits import EXACT
 from swarmgate.core.routing import Budget
@@ -19,7 +19,7 @@ def caps(config: Config) -> Caps | None:
     task_types = _task_types(config)
     if not (config.agents.limits or teams or environments or task_types):
         return None
-    return Caps(lambda agent: tuple(config.agents.budgets(f"agent {agent}")), teams, environments, task_types)
+    return Caps(lambda agent: tuple(config.agents.budgets(f"{AGENT}{agent}")), teams, environments, task_types)
 
 
 def counts_money(config: Config) -> bool:

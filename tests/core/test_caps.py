@@ -76,6 +76,15 @@ def test_agents_beyond_the_bound_share_one_budget():
     assert caps.of("7", "").routes != caps.of("8", "").routes
 
 
+@given(st.text("ab:-", min_size=1, max_size=5))
+def test_an_agents_budget_is_found_by_its_name(agent):
+    caps = make()
+    for one in of_agent(agent):
+        assert caps.limits_of(one.name) == one.compiled.limits
+    assert caps.limits_of(f"agent {agent}: other") is None
+    assert caps.limits_of(agent) is None
+
+
 def test_who_has_no_cap_has_no_routes():
     assert Caps(lambda _agent: ()).of("a", "literature") == ("", "", None)
 

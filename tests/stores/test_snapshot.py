@@ -97,3 +97,17 @@ def test_two_gates_do_not_share_a_folder(tmp_path):
         snapshot.begin(tmp_path, NOW, LIMITS)
     snapshot.finish(tmp_path, first)
     assert "clean stop" in snapshot.begin(tmp_path, NOW, LIMITS).sentence
+
+
+def test_budgets_of_agents_are_remembered_too(tmp_path):
+    spent = Limits(BudgetKind.COUNTER, 100, window_ms=86_400_000, slices=24)
+    others = {"agent a: USD": spent}.get
+    first = snapshot.begin(tmp_path, NOW, {}, others)
+    kernel.define(first.book, "agent a: USD", spent)
+    request = Take("t", "t", 1, first_score(1), ((("agent a: USD", 70, 0),),), 1_000)
+    kernel.take(first.book, request, NOW)
+    snapshot.finish(tmp_path, first)
+    again = snapshot.begin(tmp_path, NOW + 1, {}, others)
+    assert again.book.cells["agent a: USD"].level == 70
+    snapshot.finish(tmp_path, again)
+    assert "agent a: USD" not in snapshot.begin(tmp_path, NOW + 2, {}).book.cells

@@ -129,7 +129,8 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         in_force = InForce(state, now_ms)
         adopted = in_force.adopt(limits_of(served), Why(CONFIGURATION, "as the configuration says"), now_ms)
         budgets = {**served.budgets, **adopted}
-        kept = snapshot.begin(state, now_ms, budgets)
+        others = served.caps.limits_of if served.caps is not None else lambda _budget: None
+        kept = snapshot.begin(state, now_ms, budgets, others)
         in_force.save()
         if served.egress is not None:
             served = served._replace(egress=served.egress._replace(kept=learned.load(state)))

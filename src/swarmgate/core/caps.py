@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route
 from swarmgate.core.routing import Budget, route
 
@@ -18,6 +19,7 @@ MOST_AGENTS = 10_000
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
 OTHERS = "others"  # the one name of all agents beyond the bound
 ANY_TARGET = ""
+AGENT = "agent "  # begins the names of an agent's budgets; an agent's name has no space
 
 
 class Group(NamedTuple):
@@ -43,7 +45,7 @@ class Member(NamedTuple):
 
 class Caps:
     """
-    Every cap of a configuration; `of_agent` makes the budgets of one agent under its name.
+    Every cap of a configuration; `of_agent` makes the budgets of one agent, named `agent NAME: ...`.
 
     `fresh` are budgets that a store does not know yet: whoever asks `of` defines them before the call takes from them.
     """
@@ -74,6 +76,14 @@ class Caps:
     def of_agent(self, agent: str) -> tuple[Budget, ...]:
         """The budgets of one agent."""
         return self._of_agent(agent)
+
+    def limits_of(self, budget: str) -> Limits | None:
+        """The limits of an agent's budget by its name; None if no agent has such a one."""
+        owner = budget.partition(": ")[0]
+        if not owner.startswith(AGENT):
+            return None
+        own = self._of_agent(owner.removeprefix(AGENT))
+        return next((one.compiled.limits for one in own if one.name == budget), None)
 
     def of(self, agent: str, task_type: str, team: str = "") -> Member:
         """

@@ -8,7 +8,7 @@ sent anything: budgets start warm. Instants are those of a clock that goes on ov
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,11 @@ RUNNING = "running"
 SAVED = "budgets.json"
 VERSION = 1
 LONG_AGO_MS = -(2**51)
+LimitsOf = Callable[[str], Limits | None]
+
+
+def _nobody(_budget: str) -> Limits | None:
+    return None
 
 
 class FolderInUse(OSError):
@@ -35,10 +40,11 @@ class Start(NamedTuple):
     lock: int
 
 
-def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits]) -> Start:
+def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody) -> Start:
     """
     Take the folder over: the book of the last clean stop, a cold one, or a warm one; then mark that a gate runs.
 
+    `others` tells the limits of budgets that are made while a gate runs: those of agents.
     A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop. Errors:
     `FolderInUse`, OSError.
     """
@@ -50,12 +56,14 @@ def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits]) -> Start:
     except BlockingIOError:
         os.close(lock)
         raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own") from None
-    book, sentence = _found(folder, now_ms, limits, was_running=was_running)
+    book, sentence = _found(folder, now_ms, limits, others, was_running=was_running)
     (folder / SAVED).unlink(missing_ok=True)
     return Start(book, sentence, lock)
 
 
-def _found(folder: Path, now_ms: int, limits: Mapping[str, Limits], *, was_running: bool) -> tuple[Book, str]:
+def _found(
+    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf, *, was_running: bool
+) -> tuple[Book, str]:
     saved = folder / SAVED
     cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
     if was_running:
@@ -63,7 +71,7 @@ def _found(folder: Path, now_ms: int, limits: Mapping[str, Limits], *, was_runni
     if not saved.exists():
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
-        book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits)
+        book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits, others)
     except (ValueError, KeyError, TypeError, OSError) as error:
         saved.replace(folder / f"{SAVED}.broken")
         return _empty(now_ms, now_ms), f"{saved} cannot be read ({error}): {cold}"
@@ -110,7 +118,7 @@ def saved_form(book: Book) -> dict[str, Any]:
     }
 
 
-def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits]) -> Book:
+def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody) -> Book:
     """
     The saved book under the limits in force now; a budget whose unit of account changed starts cold.
 
@@ -121,7 +129,7 @@ def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits]) -
     book = _empty(saved["birth_ms"], max(now_ms, saved["now_ms"]))
     book.sequence = saved["sequence"]
     for name, kept in saved["cells"].items():
-        told = limits.get(name)
+        told = limits.get(name) or others(name)
         if told is None:
             continue
         define(book, name, told)
