@@ -13,6 +13,8 @@ from swarmgate.cli import demo as demonstration
 from swarmgate.cli import explain as explainer
 from swarmgate.cli import init as starter
 from swarmgate.cli import limit as limiter
+from swarmgate.cli import load as loader
+from swarmgate.cli import plan_capacity as planner
 from swarmgate.cli import presets as preset_list
 from swarmgate.cli import prices as price_table
 from swarmgate.cli import report as post_mortem
@@ -43,6 +45,8 @@ app.command(epilog=simulator.EXAMPLE)(simulator.sim)
 app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
 app.command(epilog=verifier.EXAMPLE)(verifier.verify_egress)
 app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
+app.command(epilog=loader.EXAMPLE)(loader.load)
+app.command("plan-capacity", epilog=planner.EXAMPLE)(planner.plan_capacity)
 app.add_typer(lab.app, name="lab")
 app.add_typer(keys.app, name="keys")
 app.add_typer(dead.app, name="dead")

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.sweep import Sweep
-from swarmgate.http1.upstreams import Located, Origin, PoolLimits, Upstreams
+from swarmgate.http1.upstreams import Locate, Located, Origin, PoolLimits, Upstreams
 from swarmgate.lab.agents.records import CallRow, Fate
 from swarmgate.lab.agents.ways import NO, Way, deferral_of
 from swarmgate.lab.agents.wire import Answer, Send
@@ -70,14 +70,19 @@ class Swarm:
     """Plays `players` on `way` for a while; `ended` is told each call's row."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, way: Way, players: Iterable[Player], ended: Callable[[CallRow], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        way: Way,
+        players: Iterable[Player],
+        ended: Callable[[CallRow], None],
+        locate: Locate | None = None,
     ) -> None:
         self._loop = loop
         self._way = way
         self._ended = ended
         self._sweep = Sweep(loop)
         limits = PoolLimits(CONNECTIONS, way.idle_ms, 64)
-        self._agents = [(one, Upstreams(loop, self._sweep, _locate, limits)) for one in players]
+        self._agents = [(one, Upstreams(loop, self._sweep, locate or _locate, limits)) for one in players]
         self.zero_ms = 0  # the first wish, on the machine's clock
         self._closing = False
         self._gathered = asyncio.Event()
