@@ -75,7 +75,7 @@ def replayed(made, steps, plan, now):
 
 
 @given(pasts, steps_to_come())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_a_plan_never_promises_earlier_than_the_kernel_admits(past, steps):
     made, now = lived(past)
     plan = planned(made, steps, now)
