@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,9 +23,11 @@ from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
 from swarmgate.control import link
-from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.sql.agent_keys import AgentKeys
+
+if TYPE_CHECKING:
+    from swarmgate.control.agent_keys import KeyOffice
+    from swarmgate.stores.sql.agent_keys import AgentKeys
 
 CREATE_EXAMPLE = (
     "Example: swarmgate keys create reader --team lab --targets openai --targets '*.arxiv.org' --expires-in 30d"
@@ -61,7 +63,7 @@ def create(  # noqa: PLR0913, PLR0917  one option each
 def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
     """Every key that was ever made."""
 
-    async def listed(office: KeyOffice) -> list[dict[str, Any]]:
+    async def listed(office: "KeyOffice") -> list[dict[str, Any]]:
         return office.listed()
 
     rows = _done(_folder(state, port), listed)
@@ -100,8 +102,10 @@ def _folder(state: Path | None, port: int) -> Path:
     return state or state_folder(Listen("127.0.0.1", port))
 
 
-def _done(folder: Path, act: Callable[[KeyOffice], Awaitable[Any]]) -> Any:
+def _done(folder: Path, act: Callable[["KeyOffice"], Awaitable[Any]]) -> Any:
     """What came of it; a running gate has heard of it. Ends the program where it cannot be done."""
+    from swarmgate.stores.sql.agent_keys import AgentKeys  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with closing(AgentKeys.opened(folder)) as keys:
@@ -112,7 +116,7 @@ def _done(folder: Path, act: Callable[[KeyOffice], Awaitable[Any]]) -> Any:
         raise _stop(Exit.USAGE, f"{folder}: {error.strerror or error}") from None
 
 
-async def _act(folder: Path, keys: AgentKeys, act: Callable[[KeyOffice], Awaitable[Any]]) -> Any:
+async def _act(folder: Path, keys: "AgentKeys", act: Callable[["KeyOffice"], Awaitable[Any]]) -> Any:
     async def tell(order: str, said: link.Said) -> None:
         try:
             peer = await link.connect(folder, lambda: link.Peer({}))
@@ -123,6 +127,8 @@ async def _act(folder: Path, keys: AgentKeys, act: Callable[[KeyOffice], Awaitab
             await peer.ask(order, **said)
         finally:
             peer.close()
+
+    from swarmgate.control.agent_keys import KeyOffice  # noqa: PLC0415  as above
 
     return await act(KeyOffice(keys, tell))
 
