@@ -38,8 +38,6 @@ def answered(raw, bench=None):
     ("raw", "status", "code", "words"),
     [
         (request("/nowhere"), 404, "caller_unknown_path", "/v1/chat/completions"),
-        (request("/v1/chat/completions/x"), 404, "caller_unknown_path", "served"),
-        (request("/v1/files", b"", "GET"), 404, "caller_unknown_path", "GET /v1/files"),
         (request("/v1/chat/completions", b"", "GET"), 405, "caller_method", "POST"),
         (request(body=b"[]"), 400, "caller_bad_request", "one JSON object"),
         (request(body=b'{"model":"fast","model":"slow"}'), 400, "caller_bad_request", "twice"),

@@ -18,31 +18,16 @@ from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
+from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import REPLACED, passed_on
 
-# What an answer says of the key's account, or of repeating, which is the gate's business.
-_KEPT_HERE = frozenset(
-    {
-        b"set-cookie",
-        b"x-request-id",
-        b"retry-after",
-        b"retry-after-ms",
-        b"x-should-retry",
-        b"proxy-status",
-        b"alt-svc",
-        b"via",
-        *REPLACED,
-    }
-)
 SPEAKS_EVERY_MS = 10_000
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 _KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
-_RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
 
 
 class Counter(Protocol):
@@ -215,6 +200,4 @@ class Relay:
         """The target's headers that a caller may see, and how the call was served."""
         head = attempt.head
         assert head is not None
-        fields = passed_on(head) if b"connection" in head.fields else head.headers
-        headers = [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
-        return headers + self.desk.served.of(call)
+        return shown_headers(head) + self.desk.served.of(call)

@@ -12,8 +12,24 @@ from swarmgate.core.book import BudgetCell
 from swarmgate.core.compiler import WAY, Published, Unit
 from swarmgate.core.denial import remaining
 from swarmgate.core.record import Call, Route
-from swarmgate.http1.head import Header
+from swarmgate.http1.head import Header, ResponseHead
+from swarmgate.http1.render import REPLACED, passed_on
 
+# What an answer says of the key's account, or of repeating, which is the gate's business.
+_KEPT_HERE = frozenset(
+    {
+        b"set-cookie",
+        b"x-request-id",
+        b"retry-after",
+        b"retry-after-ms",
+        b"x-should-retry",
+        b"proxy-status",
+        b"alt-svc",
+        b"via",
+        *REPLACED,
+    }
+)
+_RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
 _UNITS = {Unit.REQUESTS: "", Unit.CONCURRENT: ';qu="concurrent-requests"', Unit.BYTES: ';qu="content-bytes"'}
 
 
@@ -73,6 +89,12 @@ class ServedFields:
         if name:
             headers.append((b"ratelimit-policy", policy(name, self.published[name])))
         return _Key(tuple(headers), name, _quoted(name))
+
+
+def shown_headers(head: ResponseHead) -> list[Header]:
+    """The fields of a model target's answer that a caller may see."""
+    fields = passed_on(head) if b"connection" in head.fields else head.headers
+    return [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
 
 
 def policy(name: str, published: Published) -> bytes:

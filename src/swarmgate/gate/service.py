@@ -26,7 +26,7 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_ms, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
-from swarmgate.gate import answers, model_names
+from swarmgate.gate import answers, model_names, passing
 from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
@@ -40,6 +40,7 @@ from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.once import Ask, Once
 from swarmgate.gate.operate import Operator
+from swarmgate.gate.passing import PassRoutes
 from swarmgate.gate.patient import Patient
 from swarmgate.gate.resolve import OperatorResolver
 from swarmgate.gate.served import ServedFields
@@ -186,6 +187,7 @@ class Gate:
         names = ModelNames(plan.ladders, unix_s())
         self.front.exact[model_names.PATH] = names
         self.front.serve_below(model_names.ONE, names)
+        self.front.serve_below(passing.PREFIX, PassRoutes(self.desk, plan.ladders))
         duties: list[Callable[[], None]] = [
             pump.sweep,
             exchanges.sweep,

@@ -44,6 +44,7 @@ _PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer pas
 _OURS = b"x-swarmgate-"
 _V1 = b"/v1"
 _END = b"\r\n"
+_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
 class ModelTarget:
@@ -54,7 +55,7 @@ class ModelTarget:
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_openings", "dialect", "origin", "quotas")
+    __slots__ = ("_base", "_credentials", "_host", "_openings", "dialect", "origin", "quotas")
 
     def __init__(
         self,
@@ -67,6 +68,9 @@ class ModelTarget:
         dialect: Dialect = GENERIC,
     ) -> None:
         self.origin = origin
+        self._host = host
+        self._base = base
+        self._credentials = dict(credentials)
         self.dialect = dialect
         self.quotas = Quotas(dialect)
         self._openings = {
@@ -92,3 +96,15 @@ class ModelTarget:
             if field[0] not in head.fields:
                 passed.append(b"%b: %b\r\n" % field)  # noqa: PERF401  a comprehension is one more call per attempt
         return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], b"".join(passed), len(body), body)
+
+    def passing_head(self, key: str, path: bytes, head: RequestHead, length: int | None, *, chunked: bool) -> bytes:
+        """The head of a request that is passed on unread, whatever its method and path; `length` None = none or `chunked`."""
+        fields = [one for one in passed_on(head) if one[0] not in KEPT_HERE and not one[0].startswith(_OURS)]
+        if HOP in head.fields:
+            fields.append((HOP, head.fields[HOP]))
+        fields += [one for one in self.dialect.headers if one[0] not in head.fields]
+        if length is None and not chunked and head.method in _WITH_BODY:
+            length = 0
+        ours = [self._credentials[key], _PLAIN, OUR_HOP]
+        where = self._base + path.removeprefix(_V1)
+        return request_head(head.method, where, self._host, [*ours, *fields], length=length, chunked=chunked)

@@ -27,7 +27,7 @@ MOST_HELD_BYTES = 64 * 1024
 SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
 TAIL_BYTES = 4 * 1024
 OK = classify(Signal(status=200))
-_OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
+OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 _PLAIN = b"identity"
@@ -206,7 +206,7 @@ class Attempt:
 
     def may_be_shown(self, reason: Reason | None) -> bool:
         """Whether an error is here as the target said it, is one by its status, and not about the gate's own key."""
-        return self.whole and self.status >= 400 and reason not in _OURS
+        return self.whole and self.status >= 400 and reason not in OURS
 
     def go_through(self, write: Callable[[bytes], None]) -> None:
         """From now on payloads go to `write`; what is held has been taken."""

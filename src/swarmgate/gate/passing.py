@@ -1,0 +1,215 @@
+"""
+Everything else below `/v1/`: files, audio, images, batches, whatever a provider adds. Bodies are not read, requests are metered.
+
+Nothing in such a request names a model, so it goes to the first target that speaks as the caller does, and to no other:
+a file that was uploaded there is known there only. What the path may mean must be one thing for us and for the target.
+"""
+
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from swarmgate.core.commands import Answer
+from swarmgate.core.effect import Effect, effect_of
+from swarmgate.core.errors import BadInput
+from swarmgate.core.ladders import Ladders
+from swarmgate.core.outcome import Outcome
+from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call, Rung
+from swarmgate.core.target_errors import BadTarget
+from swarmgate.core.url_path import path_to_judge, path_to_send
+from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.dead_letters import Asked
+from swarmgate.gate.desk import Desk
+from swarmgate.gate.egress.fetch import Fetch
+from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.served import shown_headers
+from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
+from swarmgate.gate.streaming import Streaming
+from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.transport import OK, OURS
+from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.head import Header, RequestHead, ResponseHead
+from swarmgate.providers.dialect import Dialect
+from swarmgate.providers.errors import outcome_of, read_error_body
+
+PREFIX = b"/v1/"
+WHOLE_MS = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
+_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token"})
+
+
+class Errand(NamedTuple):
+    """What a request is about; `path` is the target's, with its query."""
+
+    target: ModelTarget
+    rung: Rung
+    identity: Identity
+    path: bytes
+    team: str = ""
+
+
+class PassRoutes:
+    """The surface for paths below `/v1/` that no other surface knows."""
+
+    def __init__(self, desk: Desk, ladders: Ladders) -> None:
+        self.desk = desk
+        firsts = {rung.target: rung._replace(model="") for rung in reversed(ladders.rungs)}
+        self._rungs = list(reversed(firsts.values()))
+
+    def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> "Passing | None":
+        """A request begins; None if it was answered at once."""
+        shape = shape_of(path, head.fields)
+        try:
+            found = self._errand(head, path, said, shape)
+            if not isinstance(found, Reply):
+                passing = Passing(self.desk, end, head, found)
+                passing.begin_early()
+                return passing if end.head is head else None
+        except BadInput as bad:
+            found = answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, shape)
+        end.respond(*found)
+        return None
+
+    def _errand(self, head: RequestHead, path: bytes, said: dict[str, str] | None, shape: Shape) -> Errand | Reply:
+        closed = self.desk.closed()
+        if closed is not None:
+            return answers.refusal(closed, shape=shape)
+        if b"upgrade" in head.fields:
+            return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
+        identity, scope = read_identity(head.fields, said), self.desk.scope(head.fields)
+        rung = next((rung for rung in self._rungs if self._speaks(rung, shape)), None)
+        if rung is None:
+            return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
+        if scope is not None and not scope.allows(rung.target):
+            return answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", shape=shape)
+        team = scope.team if scope is not None and scope.team else ""
+        return Errand(self.desk.targets[rung.target], rung, identity, _path(path), team)
+
+    @staticmethod
+    def _speaks(rung: Rung, shape: Shape) -> bool:
+        """Whether the target's provider has the paths of the caller's SDK."""
+        own = "/v1/messages" if shape is ANTHROPIC else "/v1/chat/completions"
+        return rung.serves is None or own in rung.serves
+
+
+class _Fetch(Fetch):
+    """An attempt whose errors are read as those of model calls: a refused key is ours, and leaves."""
+
+    __slots__ = ("dialect",)
+
+    dialect: Dialect
+
+    def _outcome(self) -> Outcome:
+        head = self.head
+        assert head is not None
+        if head.status < 400:
+            return OK
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
+        return outcome_of(self.dialect, head.status, headers, read_error_body(self.body), self._exchanges.unix_s())
+
+
+class Passing(Streaming):
+    """One request that is passed on unread, and its answer."""
+
+    __slots__ = ("desk", "errand")
+
+    def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, errand: Errand) -> None:
+        super().__init__(desk.fire, end, head)
+        self.desk = desk
+        self.errand = errand
+
+    @property
+    def shape(self) -> Shape:
+        """The form in which its caller reads errors."""
+        return shape_of(self._head.target, self._head.fields)
+
+    @property
+    def asked(self) -> tuple[bytes, ...]:
+        """What the request asks for: method, path, and the body as far as it is here."""
+        return (self._head.method, self.errand.path, b"".join(self._held))
+
+    def request(self) -> Asked:
+        """The request as it came in (dead_letters.Writer)."""
+        body = None if self.streams else b"".join(self._held)
+        return Asked(self._head.method, self._head.target, self._head.headers, body)
+
+    def begin_early(self) -> None:
+        """A caller that waits for `100 Continue` hears it when its request may go, or a final answer instead (HI-08)."""
+        if b"expect" in self._head.fields:
+            self.begin_call()
+
+    @property
+    def streams(self) -> bool:
+        """Whether the body is sent while it comes in."""
+        return super().streams or (b"expect" in self._head.fields and not self._is_whole)
+
+    def sent_opening(self, fetch: Fetch) -> None:
+        """What comes in from now on goes out at once."""
+        super().sent_opening(fetch)
+        self.end.want_body()
+
+    def begin_call(self) -> None:
+        """Begin the call; it takes a request of each limit, and no tokens."""
+        identity, desk, fields = self.errand.identity, self.desk, self._head.fields
+        now_ms = desk.exchanges.now_ms()
+        try:
+            self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms)
+            call.team = self.errand.team or call.team
+            call.effect = effect_of(self._head.method.decode(), "", asked=identity.effect)
+            if self.streams:
+                call.effect = Effect.WRITE  # it can be sent only once
+            call.content_ms = WHOLE_MS
+            call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
+            call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, None)
+            desk.arrive(self, call, fields, *self.asked)
+        except BadInput as bad:
+            self.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, self.shape))
+
+    def attempt(self, call: Call) -> Fetch:
+        """The next attempt."""
+        exchanges, origin = self.desk.exchanges, self.errand.target.origin
+        fetch = _Fetch(exchanges, exchanges.upstreams, call, origin, self, self._head.method)
+        fetch.dialect = self.errand.target.dialect
+        return fetch
+
+    def opening_head(self, length: int | None, *, chunked: bool) -> bytes:
+        """The head as the target sees it, with the key that was granted."""
+        assert self.call is not None
+        assert self.call.route is not None
+        return self.errand.target.passing_head(
+            self.call.route.key, self.errand.path, self._head, length, chunked=chunked
+        )
+
+    def hear(self, head: ResponseHead) -> None:
+        """Nothing: limits of models are learned where models are called."""
+
+    def answer_headers(self, call: Call, head: ResponseHead) -> list[Header]:
+        """The target's headers that a caller may see, and how the call was served."""
+        headers = shown_headers(head) + self.desk.served.of(call)
+        return [*headers, answers.theirs(head.status)] if head.status >= 400 else headers
+
+    def _relay(self, call: Call, fetch: Fetch, head: ResponseHead) -> None:
+        if call.reason in OURS and call.end is not None:
+            self.end.respond(*answers.ended(call, call.end, call.reason, self.shape))
+        else:
+            super()._relay(call, fetch, head)
+
+    def told(self, call: Call, answer: Answer) -> Reply:
+        """What is said of a call that has no answer of its target."""
+        return self.desk.told(call, answer, self._head, self.shape)
+
+
+def _path(target: bytes) -> bytes:
+    """The path and query to send, without credentials. Errors: `BadInput` for what may leave `/v1/` at the target."""
+    path, mark, query = target.decode("ascii").partition("?")
+    try:
+        sent = path_to_send(path)
+        judged = path_to_judge(sent)
+    except BadTarget as bad:
+        raise BadInput("path", bad.args[0]) from None
+    if not judged.startswith(PREFIX.decode()):
+        raise BadInput("path", "leaves /v1/ by its dot segments")
+    if any(f"{name}=" in query for name in _CREDENTIALS):
+        query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] not in _CREDENTIALS])
+    return f"{sent}{mark if query else ''}{query}".encode()

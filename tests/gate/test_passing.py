@@ -1,0 +1,157 @@
+"""Everything else below /v1/: passed on unread through the same meter, both ways at the pace of the slower side."""
+
+import asyncio
+import json
+
+import openai
+import pytest
+from stage import KEY, TARGET, UNARY, stage, unary, warm, whole
+from test_front import TEXT, answered, request
+from test_shapes import gpt
+from wires import Bench
+
+from eventually import eventually
+
+LIMITED = TARGET + 'limits = ["2 per 60s"]\n'
+
+
+def begun(raw, text=TEXT):
+    """A request that was passed on, and the target's end of it."""
+    bench = Bench(text)
+    warm(bench.gate)
+    bench.client.data_received(raw)
+    bench.dialler.succeed()
+    return bench, *bench.dialler.opened[0]
+
+
+def test_llm_gateways_43_27_no_route_bypasses_the_meter():
+    async def play():
+        async with stage(unary, LIMITED) as on, gpt(on.port) as client:
+            await client.files.list()
+            await client.audio.transcriptions.create(file=("a.wav", b"\0" * 100_000), model="whisper-1")
+            with pytest.raises(openai.RateLimitError):
+                await client.images.generate(prompt="x", extra_headers={"x-swarmgate-wait": "0s"})
+            paths = [hit.path for hit in on.stand_in.hits]
+            assert paths == ["/v1/files", "/v1/audio/transcriptions"]
+            assert {hit.headers["authorization"] for hit in on.stand_in.hits} == {f"Bearer {KEY}"}
+            assert len(on.stand_in.hits[1].body) > 100_000
+            assert on.ends == ["answered", "answered", "deferred"]
+
+    asyncio.run(play())
+
+
+def test_methods_queries_and_headers_go_along():
+    raw = request("/v1/batches/b1?after=x&api_key=sgk_1", b"", "DELETE", "OpenAI-Beta: y", "x-swarmgate-agent: a")
+    _, _, wire = begun(raw)
+    head = wire.written[0].decode()
+    assert head.startswith("DELETE /v1/batches/b1?after=x HTTP/1.1\r\n")
+    assert "openai-beta: y\r\n" in head
+    assert "sgk_1" not in head
+    assert "x-swarmgate-agent" not in head
+
+
+@pytest.mark.parametrize("path", ["/v1/../admin", "/v1/a/%2e%2e/%2e%2e/admin", "/v1/a/..%2fadmin", "/v1/..;/x"])
+def test_hi_11_a_path_that_leaves_v1_is_not_sent(path):
+    status, error = answered(request(path, b"", "GET"))
+    assert (status, error["code"]) == (400, "caller_bad_request")
+
+
+def test_a_long_body_streams_at_the_pace_of_the_target():
+    size = 1_000_000
+    bench, end, wire = begun(_upload(size))
+    assert wire.written[0].startswith(b"POST /v1/files HTTP/1.1\r\n")
+    assert b"content-length: 1000000\r\n" in wire.written[0]
+    sent = sum(map(len, wire.written))
+    bench.client.data_received(b"x" * 10_000)
+    assert sum(map(len, wire.written)) == sent + 10_000
+    end.pause_writing()
+    assert bench.wire.paused
+    end.resume_writing()
+    assert not bench.wire.paused
+    bench.client.data_received(b"x" * (size - 110_000))
+    end.data_received(whole({"id": "file-1"}))
+    assert bench.ends == ["answered"]
+    assert not wire.closing
+
+
+def _upload(size):
+    head = (
+        f"POST /v1/files HTTP/1.1\r\nhost: g\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: {size}"
+    )
+    return head.encode() + b"\r\n\r\n" + b"x" * 100_000
+
+
+def test_a_chunked_body_goes_on_in_chunks():
+    head = b"POST /v1/audio/translations HTTP/1.1\r\nhost: g\r\ntransfer-encoding: chunked\r\n\r\n"
+    bench, end, wire = begun(head + b"13880\r\n" + b"y" * 80_000 + b"\r\n")
+    assert b"transfer-encoding: chunked\r\n" in wire.written[0]
+    bench.client.data_received(b"3\r\nend\r\n0\r\n\r\n")
+    assert b"".join(wire.written).endswith(b"3\r\nend\r\n0\r\n\r\n")
+    end.data_received(whole({}))
+    assert bench.ends == ["answered"]
+
+
+def test_up_15_an_early_answer_is_relayed_and_the_upload_stops():
+    bench, end, wire = begun(_upload(1_000_000))
+    end.data_received(whole({"error": {"message": "too large"}}, "413 Too Large"))
+    sent = len(wire.written)
+    bench.client.data_received(b"x" * 50_000)
+    assert len(wire.written) == sent
+    assert b"HTTP/1.1 413 " in b"".join(bench.wire.written)
+    assert wire.closing
+    assert bench.ends == ["failed"]
+
+
+def test_hi_08_never_100_then_deny():
+    ask = request("/v1/files", b"", "POST", "expect: 100-continue").replace(b"content-length: 0", b"content-length: 9")
+    denied = Bench(TEXT.replace("[routes]", 'limits = ["1 per 60s"]\n[routes]'))  # a new gate's budgets are used up
+    denied.client.data_received(ask.replace(b"expect", b"x-swarmgate-wait: 0s\r\nexpect"))
+    denied.dialler.succeed()
+    assert b" 429 " in denied.wire.written[0].split(b"\r\n")[0]
+    bench, _, wire = begun(ask)
+    assert bench.wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+    bench.client.data_received(b"123456789")
+    assert b"".join(wire.written).endswith(b"123456789")
+
+
+def test_hi_14_upgrades_are_refused():
+    for path in ("/v1/realtime", "/v1/chat/completions"):
+        status, error = answered(request(path, b"", "GET", "connection: upgrade", "upgrade: websocket"))
+        assert (status, error["code"]) == (501, "caller_upgrade")
+
+
+def test_llm_gateways_50_who_leaves_while_it_uploads_is_cancelled():
+    async def reads(stand_in, _hit, _writer):
+        await stand_in.closed.wait()
+
+    async def play():
+        async with stage(reads) as on:
+            reader, writer = await asyncio.open_connection("127.0.0.1", on.port)
+            writer.write(b"POST /v1/files HTTP/1.1\r\nhost: g\r\ncontent-length: 200000\r\n\r\n" + b"x" * 100_000)
+            await eventually(lambda: on.stand_in.connections == 1)
+            writer.close()
+            await asyncio.wait_for(on.stand_in.closed.wait(), 5)
+            await eventually(lambda: on.ends == ["cancelled"])
+            reader.feed_eof()
+
+    asyncio.run(play())
+
+
+def test_sc_02_an_error_about_our_key_is_not_shown_here_either():
+    bench, end, _ = begun(request("/v1/files", b"", "GET"))
+    end.data_received(whole({"error": {"message": "Incorrect API key: sk-1", "code": "invalid_api_key"}}, "401 No"))
+    said = b"".join(bench.wire.written)
+    assert b"sk-1" not in said
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["code"] == "target_key_refused"
+
+
+def test_who_speaks_like_anthropic_goes_to_a_target_that_does():
+    text = TEXT.replace("[routes]", 'provider = "openai"\n[targets.claude]\nbase_url = "http://127.0.0.1:8/v1"\n')
+    text = text.replace(
+        '127.0.0.1:8/v1"\n',
+        '127.0.0.1:8/v1"\nkeys = { it = "env:KEY" }\nprovider = "anthropic"\n[routes]\nc = "claude/c"\n',
+    )
+    bench, end, _ = begun(request("/v1/files", b"", "GET", "anthropic-version: 2023-06-01"), text)
+    assert end._home._origin.port == 8
+    end.data_received(whole(UNARY))
+    assert b"x-swarmgate-key-id: it" in bench.wire.written[0]
