@@ -108,6 +108,9 @@ def test_one_target_alone_and_none_that_is_not_there():
         ("GET", "calls/", 404, None),
         ("DELETE", "budgets", 405, None),
         ("POST", "budgets/events", 405, None),
+        ("OPTIONS", "calls/one", 405, None),
+        ("GET", "plan/one", 404, None),
+        ("GET", "budgets/none", 404, None),
         ("GET", "plan", 405, None),
     ],
 )
@@ -124,12 +127,12 @@ def test_what_is_asked_wrongly_is_told(method, path, status, param):
 def test_a_view_starts_no_call_and_may_be_read_through_the_other_forms():
     async def scene(running, client):
         as_agent = await client.get("/as/agent=a17/swarmgate/v1/budgets")
-        head = await client.head("/swarmgate/v1/budgets")
-        return as_agent, head, running.ends
+        heads = [await client.head(f"/swarmgate/v1/{path}") for path in ("budgets", "budgets/events", "plan")]
+        return as_agent, heads, running.ends
 
-    as_agent, head, ends = run(scene)
+    as_agent, heads, ends = run(scene)
     assert as_agent.json()["budgets"]
-    assert (head.status_code, head.content) == (200, b"")
+    assert [(head.status_code, head.content) for head in heads] == [(200, b""), (405, b""), (405, b"")]
     assert ends == []
 
 

@@ -16,7 +16,7 @@ from swarmgate.gate.view.surface import Query, number, relative, words
 
 CLASSES = ("P0", "P1", "P2")
 MOST_UNITS = 10**12
-MOST_ROWS = 500  # some 20 ms of the loop; ask for one target where there are more
+MOST_ROWS = 300  # some 10 ms of the loop; ask for one target where there are more
 
 
 class Budgets:

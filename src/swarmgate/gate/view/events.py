@@ -17,7 +17,7 @@ from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
 MOST_LISTENERS = 64
-LOOK_AT_MOST = 500  # budgets; some 20 ms of the loop
+LOOK_AT_MOST = 300  # budgets; some 10 ms of the loop
 QUIET_LOOKS = 40  # looks without news until a comment says that the connection lives: 10 s
 HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 ALIVE = b": alive\n\n"

@@ -69,7 +69,7 @@ class Views:
         methods = [b"GET"] if self._is_read(name) else [how for how, other in self._others if other == name]
         if not methods:
             return answers.refusal(Reason.CALLER_UNKNOWN_PATH, f"Served here: {', '.join(self.names)}.")
-        if method not in {b"GET", b"HEAD"} or b"GET" not in methods:
+        if method not in {b"GET", b"HEAD"} or not self._is_read(name):
             return answers.refusal(Reason.CALLER_METHOD, f"{name} takes {b', '.join(methods).decode()}.")
         if name in self._reads:
             return told(self._reads[name](query))
