@@ -67,6 +67,8 @@ def test_budgets_say_what_is_left_and_of_whom():
     assert {one["state"] for one in before["budgets"] + before["targets"]} == {"ready"}
     keyed = row(before, "up/first: requests per 60s")
     assert (keyed["unit"], keyed["limit"], keyed["window_ms"], keyed["key"]) == ("requests", 50, 60_000, "first")
+    assert keyed["in_force"]["kind"] == "level"
+    assert 0 < keyed["in_force"]["burst"] < 50
     assert keyed["units_free_in_ms"] == {"P0": 0, "P1": 0, "P2": 0}
     shared = row(before, "up: concurrent")
     assert (shared["unit"], shared["key"], shared["window_ms"]) == ("concurrent", None, None)

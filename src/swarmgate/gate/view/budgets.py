@@ -10,6 +10,7 @@ from itertools import islice
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.errors import BadInput
+from swarmgate.core.limits import Limits
 from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
 from swarmgate.gate.view.directory import Directory, Owner, TargetView
 from swarmgate.gate.view.surface import Query, number, relative, words
@@ -58,7 +59,11 @@ class Budgets:
         now_ms = self._now_ms()  # keys are on the gate's clock
         targets = islice(self.directory.targets(states, now_ms), MOST_ROWS)
         return {
-            "budgets": [_row(one, owner(name), published[name]) for name, one in seen.items() if name in published],
+            "budgets": [
+                _row(one, owner(name), published[name]) | {"in_force": _in_force(self.book.cells[name].limits)}
+                for name, one in seen.items()
+                if name in published and name in self.book.cells
+            ],
             "targets": [_target_row(one, now_ms) for one in targets],
         }
 
@@ -80,6 +85,17 @@ def _row(one: BudgetView, owner: Owner, published: Published) -> dict[str, objec
         "units_free_in_ms": {"P0": p0, "P1": p1, "P2": p2},
         "certain_in_ms": dict(zip(CLASSES, certain, strict=True)),
         "backlog": per_class(one.backlog),
+    }
+
+
+def _in_force(limits: Limits) -> dict[str, object]:
+    """What the kernel is told: the compiled or learned form of the published limit."""
+    return {
+        "kind": limits.kind.name.lower(),
+        "burst": limits.burst,
+        "quota": limits.quota or None,
+        "window_ms": limits.window_ms if limits.quota else None,
+        "hold_ms": limits.hold_ms or None,
     }
 
 
