@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarmgate.core.record import Call, Ring
 
 TICKETS_PER_AGENT = 4
+NAMELESS_TICKETS = 2_048  # of all calls together that name no agent
 LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
 REMEMBERED = 64  # how often something ended lately
 FEWEST_ALARMS = 64
@@ -71,9 +72,8 @@ class Room:
         """Whether this agent already has as many other tickets in one of the lines as it may."""
         agent = call.step.agent
         own = self._places.get(call, ())
-        return bool(agent) and any(
-            self._tickets.get((agent, line), 0) - (line in own) >= self.agent_tickets for line in lines
-        )
+        most = self.agent_tickets if agent else NAMELESS_TICKETS
+        return any(self._tickets.get((agent, line), 0) - (line in own) >= most for line in lines)
 
     def wait(self, call: "Call", due_ms: int) -> None:
         """Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile."""

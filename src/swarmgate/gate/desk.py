@@ -18,6 +18,7 @@ from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity
 from swarmgate.gate.keeper import Keeper
+from swarmgate.gate.live_streams import LiveStreams
 from swarmgate.gate.once import Once, Writer, key_of, payload_of
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.shapes import Shape
@@ -25,6 +26,7 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import RequestHead
 
 MOST_OPEN = 20_000  # calls; what one may hold in memory is bounded by the size of its body
+BUSY_S = 5  # over so many seconds the repeats are spread
 _REPEATS = b"x-stainless-retry-count"
 
 
@@ -48,6 +50,7 @@ class Desk:
         self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
         self.most_open = MOST_OPEN
         self.is_stopping = False
+        self.streams: LiveStreams | None = None
         self.once: Once | None = None  # see Callers.once
         self.keeper: Keeper | None = None  # agents' keys, where there are any
         self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
@@ -58,6 +61,14 @@ class Desk:
         if self.is_stopping:
             return Reason.GATE_STOPPING
         return Reason.GATE_BUSY if len(self.pump.open) >= self.most_open else None
+
+    def refusal(self, reason: Reason, shape: Shape) -> Reply:
+        """Why no call may begin; who finds the gate busy may come again, not all at once."""
+        reply = answers.refusal(reason, shape=shape)
+        if reason is not Reason.GATE_BUSY:
+            return reply
+        later = (b"retry-after", b"%d" % (1 + next(self._numbers) % BUSY_S))
+        return reply._replace(headers=[*(one for one in reply.headers if one != answers.STAY), later])
 
     def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
         """What the key in a request's head allows; None = it carries none."""

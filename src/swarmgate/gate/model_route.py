@@ -68,7 +68,7 @@ class ModelRoutes:
         """Why a request is refused by its head."""
         shape, closed = shape_of(path, head.fields), self.desk.closed()
         if closed is not None:
-            return answers.refusal(closed, shape=shape)
+            return self.desk.refusal(closed, shape)
         if b"upgrade" in head.fields:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
         if head.method != b"POST":
@@ -134,6 +134,8 @@ class ModelRoutes:
     def _size(self, relay: Relay, call: Call, peeked: Peeked) -> None:
         """What the call will take of limits on tokens, and how long its answer may take to begin."""
         allowed = peeked.max_tokens or 0
+        if peeked.stream and self.desk.streams is not None:
+            self.desk.streams.admit(call)
         call.surface = _SURFACES[relay.path]
         call.context_tokens = peeked.prompt_tokens + allowed
         call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)

@@ -74,7 +74,7 @@ class PassRoutes:
     def _errand(self, head: RequestHead, path: bytes, said: dict[str, str] | None, shape: Shape) -> Errand | Reply:
         closed = self.desk.closed()
         if closed is not None:
-            return answers.refusal(closed, shape=shape)
+            return self.desk.refusal(closed, shape)
         if b"upgrade" in head.fields:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
         identity, scope = read_identity(head.fields, said), self.desk.scope(head.fields)

@@ -35,7 +35,9 @@ from swarmgate.gate.egress.opening import Egress, Surroundings
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
+from swarmgate.gate.hop import OUR_NAME
 from swarmgate.gate.keeper import Keeper
+from swarmgate.gate.live_streams import LiveStreams
 from swarmgate.gate.model_names import ModelNames
 from swarmgate.gate.model_route import PATHS, ModelRoutes
 from swarmgate.gate.once import Ask, Once
@@ -181,6 +183,7 @@ class Gate:
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
         self.desk = Desk(pump, exchanges, self.targets, served, caps)
+        self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
         self.models = ModelRoutes(self.desk, plan.ladders, plan.ceilings)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
