@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from swarmgate import wiring_caps
 from swarmgate.config import ANY_MODEL, BaseUrl, Config, Deployment, Quota, Target
+from swarmgate.config.task_types import COMPRESS
 from swarmgate.core.book import Book
 from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
@@ -21,6 +22,7 @@ from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
 from swarmgate.engine.memory_journal import MemoryJournal
+from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.service import CONNECTIONS, Gate, Plan
 from swarmgate.gate.target import ModelTarget
@@ -79,7 +81,11 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
         {name: one.line for name, one in limits.items() if one.line},
         {one.name: one.published for one in budgets},
         wiring_caps.caps(config),
-        {name: table.context for name, table in config.task_types.items() if table.context is not None},
+        {
+            name: Ceiling(table.context, table.over == COMPRESS)
+            for name, table in config.task_types.items()
+            if table.context is not None
+        },
         egress,
         prices,
         config.connections or CONNECTIONS,

@@ -138,7 +138,7 @@ def test_one_team_alone_has_no_share():
         ('[teams.a]\nlimits = ["2 per 1s"]\n', "teams.a.agents", "is missing"),
         ("[teams.a]\nagents = []\n", "teams.a.agents", "at least 1"),
         ('[teams.a]\nagents = ["*"]\nshar = 3\n', "teams.a.shar", "nearest is 'share'"),
-        ('[task_types.a]\nover = "compress"\n', "task_types.a.over", "not built yet"),
+        ('[task_types.a]\nover = "compres"\n', "task_types.a.over", "nearest is 'compress'"),
         ('[agents]\nlimits = ["2.5 per 1s"]\n', "agents.limits[0]", "only money has fractions"),
         ('[agents]\nlimits = ["2 EUR per 1d"]\n', "agents.limits[0]", "no unit"),
         ('[environments.a]\nagents = ["*"]\nreserve = 60\n', "environments.a.reserve", "50"),

@@ -14,6 +14,7 @@ from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.gate import answers
+from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, read_identity
 from swarmgate.gate.peek import Peeked, peek
@@ -41,10 +42,11 @@ class ModelRoutes:
 
     most_body_bytes = MOST_BODY_BYTES
 
-    def __init__(self, desk: Desk, ladders: Ladders, ceilings: Mapping[str, int]) -> None:
+    def __init__(self, desk: Desk, ladders: Ladders, ceilings: Mapping[str, Ceiling]) -> None:
         self.desk = desk
         self._ladders = ladders
         self.ceilings = ceilings
+        self._compressor = Compressor(self._begin)
         self._outputs = Outputs()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
@@ -89,31 +91,38 @@ class ModelRoutes:
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, relay.shape))
                 return
-            ceiling = self.ceilings.get(relay.identity.step.task_type)
-            if ceiling is not None and peeked.prompt_tokens > ceiling and PATHS[relay.path] == "generate":
-                relay.reply(self._too_long(relay, peeked, ceiling))
-                return
             scope = self.desk.scope(head.fields)
             if scope is not None:
                 rungs = tuple(rung for rung in rungs if scope.allows(rung.target))
                 if not rungs or not scope.allows_model(peeked.model):
                     relay.reply(answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", "model", relay.shape))
                     return
-            relay.call = call = self._call(relay, peeked, rungs)
-            if scope is not None and scope.team:
-                self.desk.join(call, scope.team)
-            provider = self.desk.targets[rungs[0].target].dialect.name
-            if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider):
-                relay.call = None
-                relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
+            team = scope.team if scope is not None else ""
+            ceiling = self.ceilings.get(relay.identity.step.task_type)
+            if ceiling is not None and peeked.prompt_tokens > ceiling.tokens and PATHS[relay.path] == "generate":
+                if not ceiling.compress or not self._compressor.shorten(relay, rungs, team, ceiling.tokens):
+                    relay.reply(self._too_long(relay, peeked, ceiling.tokens))
                 return
-            if call.effect is Effect.WRITE:
-                self.desk.arrive(relay, call, head.fields, relay.path, peeked.body)
-            else:
-                self.desk.pump.arrive(call)
+            self._begin(relay, rungs, team)
         except BadInput as bad:
             relay.call = None
             relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
+
+    def _begin(self, relay: Relay, rungs: tuple[Rung, ...], team: str) -> None:
+        """Begin the call of a request that is ready to be sent."""
+        peeked = relay.peeked
+        assert peeked is not None
+        relay.call = call = self._call(relay, peeked, rungs)
+        if team:
+            self.desk.join(call, team)
+        provider = self.desk.targets[rungs[0].target].dialect.name
+        if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider):
+            relay.call = None
+            relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
+        elif call.effect is Effect.WRITE:
+            self.desk.arrive(relay, call, relay.head.fields, relay.path, peeked.body)
+        else:
+            self.desk.pump.arrive(call)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
         identity, now_ms = relay.identity, self.desk.exchanges.now_ms()

@@ -28,6 +28,7 @@ from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate import answers, model_names, passing
 from swarmgate.gate.cap_desk import CapDesk
+from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
@@ -80,7 +81,7 @@ class Plan(NamedTuple):
     lines: Mapping[str, str]
     published: Mapping[str, Published]
     caps: Caps | None = None
-    ceilings: Mapping[str, int] = {}
+    ceilings: Mapping[str, Ceiling] = {}
     egress: EgressPlan | None = None  # without one there are no doors to other hosts
     prices: PriceBook = NO_PRICES
     connections: int = CONNECTIONS  # that callers may have open

@@ -1,0 +1,136 @@
+"""
+Prompts beyond a ceiling, made shorter by a summary: a call of its own with its own admission, deadline and cost.
+
+What may go is decided in core/context.py. The child carries no task type, so it is never compressed itself. A summary is
+kept by what it stands for: an agent that sends the whole story with each turn pays for it once in many.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from swarmgate.core.context import SUMMARY_TOKENS, Cut, choose, cuts
+from swarmgate.core.errors import BadInput
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Rung
+from swarmgate.gate import answers
+from swarmgate.gate.answers import Reply
+from swarmgate.gate.peek import peek
+from swarmgate.gate.relay import Relay
+from swarmgate.gate.turns import Conversation, dropped, read_conversation, request_for, shortened, summary_in
+from swarmgate.http1.head import Header, parse_request
+
+REMEMBERED = 1_024  # summaries
+_VERSION = b"anthropic-version"
+
+Begin = Callable[[Relay, tuple[Rung, ...], str], None]
+
+
+class Ceiling(NamedTuple):
+    """The longest prompt of a task type, and what becomes of a longer one."""
+
+    tokens: int
+    compress: bool = False
+
+
+class Compressor:
+    """Makes prompts shorter; `begin` starts the call of a relay whose request is ready."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self._summaries: OrderedDict[bytes, str] = OrderedDict()
+
+    def shorten(self, relay: Relay, rungs: tuple[Rung, ...], team: str, ceiling_tokens: int) -> bool:
+        """Begin the call with a shorter prompt, now or when its summary is there; False if no summary can help."""
+        peeked = relay.peeked
+        assert peeked is not None
+        conversation = read_conversation(peeked, relay.path)
+        if conversation is None:
+            return False
+        found = cuts(conversation.turns, conversation.beside_tokens)
+        cut = choose(found, ceiling_tokens, lambda one: _key(conversation, one) in self._summaries)
+        if cut is None:
+            return False
+        key = _key(conversation, cut)
+        if key in self._summaries:
+            self._summaries.move_to_end(key)
+            relay.peeked = shortened(peeked, conversation, cut, self._summaries[key])
+            self._begin(relay, rungs, team)
+        else:
+            self._ask(relay, rungs, team, (conversation, cut, key))
+        return True
+
+    def _ask(self, relay: Relay, rungs: tuple[Rung, ...], team: str, needed: tuple[Conversation, Cut, bytes]) -> None:
+        conversation, cut, key = needed
+        peeked, identity = relay.peeked, relay.identity
+        assert peeked is not None
+
+        def heard(reply: Reply) -> None:
+            relay.call = None
+            summary = summary_in(reply.body) if reply.status == 200 else ""
+            if not summary:
+                relay.reply(reply if reply.status != 200 else _no_summary(relay))
+                return
+            self._keep(key, summary)
+            relay.peeked = shortened(peeked, conversation, cut, summary)
+            try:
+                self._begin(relay, rungs, team)
+            except BadInput as bad:
+                relay.call = None
+                relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
+
+        ear = Ear(heard)
+        version = relay.head.fields.get(_VERSION)
+        fields = b"anthropic-version: %b\r\n" % version if version else b""
+        raw = b"POST %b HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\n%b\r\n" % (relay.path, fields)
+        child = Relay(relay.counter, ear, parse_request(raw), relay.path, None)  # type: ignore[arg-type]  # as one end
+        child.peeked = peek(request_for(peeked, relay.path, dropped(conversation, cut), SUMMARY_TOKENS))
+        child.identity = identity._replace(step=identity.step._replace(task_type=""), ticket="", effect="")
+        self._begin(child, rungs, team)
+        if not ear.heard:
+            relay.call = child.call  # who leaves now leaves the child
+
+    def _keep(self, key: bytes, summary: str) -> None:
+        self._summaries[key] = summary
+        if len(self._summaries) > REMEMBERED:
+            self._summaries.popitem(last=False)
+
+
+class Ear:
+    """What stands in the place of a client's connection for a child call: it hears the whole answer, once."""
+
+    def __init__(self, tell: Callable[[Reply], None]) -> None:
+        self._tell = tell
+        self._status = 0
+        self._body: list[bytes] = []
+        self.heard = False
+
+    def respond(self, status: int, _headers: Sequence[Header], body: bytes = b"") -> None:
+        """The whole answer."""
+        self.heard = True
+        self._tell(Reply(status, [answers.JSON, answers.STAY], body))
+
+    def start_stream(self, status: int, _headers: Sequence[Header], _length: int | None = None) -> None:
+        """An answer begins that is longer than it was asked to be."""
+        self._status = status
+
+    def write_chunk(self, data: bytes) -> None:
+        """A part of it."""
+        self._body.append(data)
+
+    def finish(self) -> None:
+        """It is whole."""
+        self.respond(self._status, (), b"".join(self._body))
+
+    def cut(self) -> None:
+        """It broke off."""
+        self.respond(502, (), answers.refusal(Reason.TARGET_CUT).body)
+
+
+def _key(conversation: Conversation, cut: Cut) -> bytes:
+    return sha256(dropped(conversation, cut)).digest()
+
+
+def _no_summary(relay: Relay) -> Reply:
+    return answers.refusal(Reason.POLICY_CONTEXT_CEILING, "The model gave no summary.", "messages", relay.shape)

@@ -1,0 +1,128 @@
+"""A prompt beyond its ceiling: a summary by a call of its own, once in many turns; who leaves meanwhile leaves it too."""
+
+import json
+
+from stage import UNARY, warm, whole
+from wires import Bench
+
+TEXT = """
+[targets.up]
+base_url = "http://127.0.0.1:9/v1"
+keys = { one = "env:KEY" }
+key_limits = ["900000000 tokens per 1s"]
+[task_types.literature]
+context = 4_000
+over = "compress"
+"""
+SUMMARY = UNARY | {"choices": [{"index": 0, "message": {"role": "assistant", "content": "They met."}}]}
+
+
+def turn(role, text="x" * 1_000, **more):
+    return {"role": role, "content": text} | more
+
+
+STORY = [
+    turn("system", "be brief"),
+    turn("user"),
+    turn("assistant", tool_calls=[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]),
+    turn("tool", tool_call_id="c1"),
+    *[turn("user" if at % 2 else "assistant") for at in range(18)],
+]
+
+
+class Conversation:
+    """One agent that sends its whole story with each turn."""
+
+    def __init__(self, text=TEXT):
+        self.bench = Bench(text)
+        warm(self.bench.gate)
+
+    def ask(self, story, task_type="literature", path="chat/completions", **words):
+        words = {"task-type": task_type} | {name.replace("_", "-"): word for name, word in words.items()}
+        said = "".join(f"x-swarmgate-{name}: {word}\r\n" for name, word in words.items() if word)
+        body = json.dumps({"model": "m", "messages": story}).encode()
+        head = f"POST /v1/{path} HTTP/1.1\r\nhost: g\r\n{said}content-length: {len(body)}\r\n\r\n".encode()
+        self.before = len(self.bench.wire.written)
+        self.bench.client.data_received(head + body)
+        if self.bench.dialler.dials:
+            self.bench.dialler.succeed()
+
+    def sent(self):
+        """What the target was asked last."""
+        _, _, body = self.bench.dialler.opened[-1][1].written[-1].partition(b"\r\n\r\n")
+        return json.loads(body)["messages"]
+
+    def answer(self, said, status="200 OK"):
+        self.bench.dialler.opened[-1][0].data_received(whole(said, status))
+        assert self.bench.bugs == []
+
+    def heard(self):
+        head, _, body = b"".join(self.bench.wire.written[self.before :]).partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(body)
+
+
+def test_a_summary_is_made_once_in_many_turns():
+    agent = Conversation()
+    agent.ask(STORY)
+    asking = agent.sent()
+    assert asking[0]["content"].startswith("Summarise")
+    assert '"tool_call_id"' in asking[1]["content"]
+    agent.answer(SUMMARY)
+    kept = agent.sent()
+    assert kept[0] == STORY[0]
+    assert kept[1]["content"] == "Summary of the conversation up to here:\nThey met."
+    assert kept[2:] == STORY[-len(kept[2:]) :]
+    assert len(json.dumps(kept)) // 4 < 2_000
+    agent.answer(UNARY)
+    assert agent.heard()[0] == 200
+    longer = [*STORY, turn("assistant"), turn("user")]
+    agent.ask(longer)
+    assert agent.sent() == [*kept, *longer[-2:]]  # the same summary
+    agent.answer(UNARY)
+    assert agent.bench.ends == ["answered"] * 3
+    assert agent.bench.reserved == 0
+
+
+def test_without_a_task_type_nothing_is_cut():
+    agent = Conversation()
+    agent.ask(STORY, task_type="")
+    assert agent.sent() == STORY
+    agent.answer(UNARY)
+
+
+def test_what_no_summary_can_shorten_is_refused():
+    agent = Conversation()
+    agent.ask([turn("system", "x" * 16_000), *STORY[1:]])
+    assert (agent.heard()[0], agent.heard()[1]["error"]["code"]) == (413, "policy_context_ceiling")
+    agent.ask(STORY, path="responses")
+    assert agent.heard()[0] == 413
+    agent.ask(["no message"] * 9)
+    assert agent.bench.ends == []
+
+
+def test_the_trouble_of_the_child_is_the_callers():
+    agent = Conversation(TEXT + '[agents]\nlimits = ["1 per 60s"]\n')
+    agent.ask(STORY, agent="a", wait="0s")
+    agent.answer(SUMMARY)  # the child took the agent's one call
+    status, said = agent.heard()
+    assert (status, said["error"]["deferral"]["blocking"][0]["budget"]) == (429, "agent a: requests per 60s")
+    agent.ask(STORY, agent="b", wait="0s")  # the summary is known by now
+    assert agent.sent()[1]["content"].startswith("Summary")
+    agent.answer(UNARY)
+    assert agent.bench.reserved == 0
+
+
+def test_a_summary_that_is_none():
+    agent = Conversation()
+    agent.ask(STORY)
+    agent.answer({"choices": []})
+    assert agent.heard()[0] == 413
+    assert agent.bench.reserved == 0
+
+
+def test_who_leaves_leaves_the_child():
+    agent = Conversation()
+    agent.ask(STORY)
+    agent.bench.client.connection_lost(None)
+    assert agent.bench.ends == ["cancelled"]
+    assert agent.bench.reserved == 0
