@@ -27,7 +27,7 @@ from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
-from swarmgate.stores.journal import learned
+from swarmgate.stores.journal import counters, learned
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
@@ -76,10 +76,14 @@ async def serve(config: Config, setting: Setting) -> int:
         setting.say(kept.sentence)
         try:
             _keep_prices(config, setting.state)
+            if kept.book.birth_ms == kept.book.now_ms:  # it remembers nothing
+                restored = counters.restore(setting.state / FOLDER, kept.book, _limits_named(served), clock.now_ms())
+                if restored:
+                    setting.say(f"{restored} counters go on from what the journal has of them")
             journal = FileJournal(loop, clock, unix_ms, setting.state / FOLDER, setting.say)
         except OSError as error:
             raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
-        journal.policy = in_force.policy
+        journal.policy, journal.book = in_force.policy, kept.book
         limits = limits_of(served)
         for row in in_force.rows(limits, *journal.next()):
             journal.add(row)
@@ -100,6 +104,12 @@ async def serve(config: Config, setting: Setting) -> int:
             journal.close(left)
             await data.end()
         return left
+
+
+def _limits_named(served: Plan) -> Callable[[str], Limits | None]:
+    """Limits by the name of their budget, those of agents included."""
+    others = served.caps.limits_of if served.caps is not None else lambda _name: None
+    return lambda name: served.budgets.get(name) or others(name)
 
 
 def _note_learned(

@@ -13,18 +13,20 @@ from typing import Final
 
 from swarmgate import __version__
 from swarmgate.core.answers import BlockKind, Denied
+from swarmgate.core.book import Book
 from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.compiler import WAY
 from swarmgate.core.effect import Effect
 from swarmgate.core.outcome import Ejects, Outcome
 from swarmgate.core.record import Call, Route
 from swarmgate.ports import AttemptFacts, Clock
-from swarmgate.stores.journal import rows
+from swarmgate.stores.journal import counters, rows
 from swarmgate.stores.journal.segments import Retention
 from swarmgate.stores.journal.writer import Writer
 
 TICK_S: Final = 1.0
 MOST_WAYS: Final = 20_000
+COUNTERS_EVERY: Final = 30  # seconds
 CLOCK_STEP_MS: Final = 1_000
 _KINDS: Final = {kind: kind.name.lower() for kind in BlockKind}
 _USUAL: Final = Retention()
@@ -39,20 +41,25 @@ _Held = tuple[Call, Note, _Left, AttemptFacts, int]  # a note whose call may end
 
 class FileJournal:
     """
-    The journal in `folder`; `policy` is the number that attempts carry until the next revision.
+    The journal in `folder`; `policy` is the number that attempts carry until the next revision, `book` has the counters
+    whose state is kept over a crash.
 
     `wall_ms` reads the wall clock; `run` names this life of the gate. Errors: OSError if no file can be made there.
     """
 
     __slots__ = (
+        "_cells",
         "_clock",
+        "_counters",
         "_held",
         "_left",
         "_loop",
+        "_seconds",
         "_step_ms",
         "_tick",
         "_wall_ms",
         "_ways",
+        "book",
         "policy",
         "run",
         "writer",
@@ -76,6 +83,10 @@ class FileJournal:
         self._ways: dict[int, Route] = {}  # routes that were told, by identity: they keep it as long as they stand here
         self._held: _Held | None = None
         self.policy = 0
+        self.book: Book | None = None
+        self._cells = 0
+        self._counters: frozenset[str] = frozenset()
+        self._seconds = 0
         self.run = os.urandom(6).hex()
         self.writer = Writer(folder, now_ms, keep, say)
         self._tick = loop.call_later(TICK_S, self._every_second)
@@ -85,8 +96,9 @@ class FileJournal:
         """The attempt is on file when this returns; a write that may happen once only, on the disk itself."""
         route, rung, writer = call.route, call.rungs[call.rung], self.writer
         assert route is not None
-        if id(route) not in self._ways:
-            self._way(rung.target, route)
+        own = rung.routes.get(route.key, route)  # without the caller's caps, which make a route of their own per call
+        if id(own) not in self._ways:
+            self._way(rung.target, own)
         model = rung.model or call.model
         self._left[call] = (call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
         writer.append(
@@ -108,6 +120,7 @@ class FileJournal:
                 call.reserve,
                 call.effect,
                 call.trace,
+                self._charges(call, route) if self.book is not None else (),
             )
         )
         if call.effect is Effect.WRITE and (call.keyed or call.step.operation):
@@ -198,6 +211,16 @@ class FileJournal:
             )
         )
 
+    def _charges(self, call: Call, route: Route) -> tuple[tuple[str, int], ...]:
+        """What an attempt takes from counters, its reservation included."""
+        book = self.book
+        if book is not None and len(book.cells) != self._cells:
+            self._cells, self._counters = len(book.cells), counters.names(book)
+        if not self._counters:
+            return ()
+        demands = route.demands(call.prompt, call.reserve, call.money)
+        return tuple([(name, cost + reserve) for name, cost, reserve in demands if name in self._counters])
+
     def _way(self, target: str, route: Route) -> None:
         """A route's first attempt: say what it takes from."""
         if len(self._ways) >= MOST_WAYS:
@@ -220,11 +243,20 @@ class FileJournal:
         missed = self.writer.tick(now_ms)
         if missed is not None:
             self.add(rows.Gap(*self.next(), missed.rows, missed.since_ms, missed.reason))
+        self._tell_counters()
         wall_ms = self._wall_ms()
         step_ms = wall_ms - now_ms - self._step_ms
         if abs(step_ms) > CLOCK_STEP_MS:
             self._step_ms += step_ms
             self.add(rows.ClockStep(*self.next(), wall_ms, step_ms))
+
+    def _tell_counters(self) -> None:
+        """At the first second, and seldom afterwards: attempts say what they take themselves."""
+        if self.book is not None and self._seconds % COUNTERS_EVERY == 0:
+            held = counters.held(self.book, counters.names(self.book))
+            if held:
+                self.add(rows.Counters(*self.next(), held))
+        self._seconds += 1
 
 
 def _out_ms(outcome: Outcome) -> int:

@@ -237,7 +237,7 @@ class Gap(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="gap"):
 
 
 class Counters(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="counters"):
-    """What the counters hold at this row: units by slice; rows after it add to it."""
+    """What the counters hold at this row: units by the last instant of their use; rows after it add to it."""
 
     seq: int
     at_ms: int

@@ -1,0 +1,118 @@
+"""Counters over a crash: what was used is never granted again, and what is over is forgotten."""
+
+from disk import Desk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from life import route, rung
+from swarmgate.core import kernel
+from swarmgate.core.book import Book, Take, Usage
+from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.stores.journal import counters
+
+DAY_MS = 86_400_000
+DAY = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=DAY_MS, slices=24)
+RATE = Limits(BudgetKind.LEVEL, burst=5, quota=5, window_ms=1_000)
+RUNGS = (rung("t", route("k1", fixed=(("day", 1, 0), ("rate", 1, 0)), metered=("tokens",), whole=())),)
+
+
+class Life:
+    """A desk whose calls really take from a book."""
+
+    def __init__(self, folder, start_ms):
+        self.desk = Desk(folder, start_ms=start_ms)
+        self.book = self.desk.journal.book = Book(start_ms)
+        for name, limits in (("day", DAY), ("tokens", DAY), ("rate", RATE)):
+            kernel.define(self.book, name, limits)
+        self.open = []
+
+    @property
+    def now_ms(self):
+        return self.desk.loop.ms
+
+    def call(self, number, prompt, reserve):
+        call = self.desk.call(f"c{number}", RUNGS)
+        call.prompt, call.reserve = prompt, reserve
+        demands = (*RUNGS[0].routes["k1"].demands(prompt, reserve)[:1], ("tokens", prompt, reserve))
+        kernel.take(self.book, Take(call.id, call.id, 1, 0, (demands,), 60_000), self.now_ms)
+        self.desk.leaves(call)
+        self.open.append(call)
+
+    def ends(self, used):
+        call = self.open.pop(0)
+        kernel.settle(self.book, call.id, (Usage("tokens", call.reserve, used),), self.now_ms, last=True)
+        self.desk.answered(call)
+
+    def units(self):
+        return {name: self.book.cells[name].level + self.book.cells[name].pending for name in ("day", "tokens")}
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("call"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("end"), st.integers(0, 9)),
+        st.just(("second",)),
+    ),
+    max_size=25,
+)
+
+
+@given(steps)
+@settings(max_examples=40, deadline=None)
+def test_no_unit_is_granted_again_and_none_is_made_up(tmp_path_factory, told):
+    folder = tmp_path_factory.mktemp("crash")
+    life = Life(folder, 1_600_000_000_000)
+    reserved = 0
+    for number, step in enumerate(told):
+        if step[0] == "call":
+            life.call(number, *step[1:])
+            reserved += step[2]
+        elif step[0] == "end" and life.open:
+            life.ends(min(step[1], life.open[0].reserve))
+        elif step[0] == "second":
+            life.desk.loop.second()
+    units = life.units()
+    book = Book(life.now_ms + 5)
+    counters.restore(folder, book, {"day": DAY, "tokens": DAY, "rate": RATE}.get, life.now_ms + 5)
+    found = {name: book.cells[name].level if name in book.cells else 0 for name in units}
+    assert found["day"] == units["day"]
+    assert units["tokens"] <= found["tokens"] <= units["tokens"] + reserved
+    assert "rate" not in book.cells
+
+
+def test_what_was_used_yesterday_is_forgotten(tmp_path):
+    life = Life(tmp_path, 1_600_000_000_000)
+    life.call(1, 500, 0)
+    life.desk.loop.second()
+    late_ms = life.now_ms + 2 * DAY_MS
+    book = Book(late_ms)
+    assert counters.restore(tmp_path, book, {"tokens": DAY}.get, late_ms) == 1
+    kernel.take(book, Take("x", "x", 1, 0, ((("tokens", 1, 0),),), 60_000), late_ms + 1)
+    assert book.cells["tokens"].level == 1
+
+
+def test_a_counter_whose_slices_changed_still_holds_what_it_held(tmp_path):
+    life = Life(tmp_path, 1_600_000_000_000)
+    life.call(1, 500, 0)
+    life.desk.loop.second()
+    calendar = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=DAY_MS, anchor_ms=life.now_ms - 5_000)
+    book = Book(life.now_ms)
+    assert counters.restore(tmp_path, book, {"tokens": calendar, "day": RATE}.get, life.now_ms) == 1
+    assert book.cells["tokens"].level == 500
+
+
+def test_the_last_row_may_lie_in_an_older_segment(tmp_path):
+    first = Life(tmp_path, 1_600_000_000_000)
+    first.call(1, 7, 0)
+    first.desk.loop.second()
+    second = Desk(tmp_path, start_ms=first.now_ms + 1_000)
+    assert second.journal.book is None
+    third = Life(tmp_path, first.now_ms + 2_000)
+    third.call(2, 5, 1)
+    assert sum(counters.last(tmp_path)["tokens"].values()) == 13
+
+
+def test_nothing_was_counted(tmp_path):
+    Desk(tmp_path)
+    assert counters.restore(tmp_path, Book(1), lambda _name: DAY, 1) == 0
+    assert counters.last(tmp_path / "none") == {}
