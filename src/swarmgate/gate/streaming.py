@@ -140,6 +140,8 @@ class Streaming:
         if fetch is not None and head is not None and fetch.whole and answer.end is not End.DEFERRED:
             self._relay(call, fetch, head)
             return
+        if not self._is_whole:
+            self.end.resume()  # whoever still writes must come to its end to read this
         reply = self.told(call, answer)
         if head is not None:
             reply.headers.append(answers.theirs(head.status))

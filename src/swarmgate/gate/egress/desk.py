@@ -53,6 +53,7 @@ class EgressDesk:
         self.fire: Fire = desk.fire
         self.closed = desk.closed
         self.scope = desk.scope
+        self.scope = desk.scope
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = Shadow(desk.exchanges.now_ms)
@@ -62,7 +63,7 @@ class EgressDesk:
     def arrive(self, forward: "Forward") -> None:
         """Begin the call of a request."""
         errand = forward.errand
-        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size)
+        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.team)
         scope = self.scope(forward.fields)
         if scope is not None and scope.team:
             self._desk.join(call, scope.team)
@@ -78,10 +79,11 @@ class EgressDesk:
             raise BadInput("body", f"is longer than the {MOST_HELD_BYTES} bytes that a write with a key may have")
         self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
-    def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int) -> Call:
-        """A call to a place, on behalf of somebody."""
+    def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int, team: str) -> Call:
+        """A call to a place, on behalf of somebody; `team` is that of its key."""
         now_ms = self.exchanges.now_ms()
         call = self._desk.call(client, (place.rung,), identity, now_ms)
+        call.team = team or call.team
         call.prompt, call.reserve = prompt_bytes, USUAL_ANSWER_BYTES
         call.content_ms = FIRST_BYTE_MS
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)

@@ -91,22 +91,26 @@ class _Door:
             raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
         return place
 
-    def _in_scope(self, head: RequestHead, target: Target) -> None:
-        """Whether the caller's key may call this host. Errors: `Refusal`."""
+    def _team(self, head: RequestHead, target: Target) -> str:
+        """The team of the caller's key, empty if there is none. Errors: `Refusal` if the key may not call this host."""
         scope = self._desk.scope(head.fields)
-        if scope is not None and not scope.allows(target.host):
+        if scope is None:
+            return ""
+        if not scope.allows(target.host):
             raise _refused(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; host: {target.host}.", "host")
+        return scope.team
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
+        team = self._team(head, url.target)
         place = self._place(url.target, head.method, url.path)
-        self._in_scope(head, url.target)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
         manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
         doing = effect(place, head.method, identity)
         if b"expect" in head.fields:
             end.want_body()
-        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, self._put(head, url, trail)))
+        put = self._put(head, url, trail)
+        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, team))
 
     def _put(self, _head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
         return lambda headers: headers
@@ -157,12 +161,12 @@ class ConnectDoor(_Door):
         identity = self._identity(head, said)
         if end.is_early:
             raise _refused(Reason.CALLER_EARLY_BYTES)
+        team = self._team(head, target)
         place = self._place(target, head.method, "/")
-        self._in_scope(head, target)
         policy = place.judged.policy
         if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
             raise _refused(Reason.POLICY_TUNNEL_UNMETERED, f'{target.authority}: {_WAYS}; or set connect = "tunnel".')
-        return Tunnel(self._desk, end, head, place, identity)
+        return Tunnel(self._desk, end, head, place, (identity, team))
 
 
 def _spoken_of_as_http(headers: list[Header]) -> list[Header]:

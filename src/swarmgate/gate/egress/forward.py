@@ -32,6 +32,7 @@ class Errand(NamedTuple):
     effect: Effect
     manners: Manners
     put: Callable[[list[Header]], list[Header]]
+    team: str = ""
 
 
 class Forward(Streaming):

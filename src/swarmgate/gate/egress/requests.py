@@ -7,6 +7,7 @@ from urllib.parse import unquote_to_bytes
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate.egress.rewrite import CREDENTIALS
 from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
+from swarmgate.gate.keeper import presented
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import passed_on, request_head
 
@@ -14,6 +15,7 @@ OURS = b"x-swarmgate-"
 UPGRADE = b"x-swarmgate-upgrade"
 _TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
 _AGENT = b"user-agent"
+_MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})  # an agent's key for the gate is nobody else's
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
@@ -27,7 +29,7 @@ class Manners(NamedTuple):
 
 def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | None, *, chunked: bool) -> bytes:
     """The head of one request; `length` of a body that is known, None = none or `chunked`. Errors: `BadField`."""
-    headers = [field for field in passed_on(head) if not _stays(field[0], manners)]
+    headers = [field for field in passed_on(head) if not _stays(*field, manners)]
     if manners.user_agent:
         headers = [field for field in headers if field[0] != _AGENT] + [(_AGENT, manners.user_agent)]
     if url.credential is not None and not manners.bare and b"authorization" not in head.fields:
@@ -40,8 +42,8 @@ def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | No
     return request_head(head.method, url.origin_form.encode(), authority, headers, length=length, chunked=chunked)
 
 
-def _stays(name: bytes, manners: Manners) -> bool:
-    if name.startswith(OURS):
+def _stays(name: bytes, value: bytes, manners: Manners) -> bool:
+    if name.startswith(OURS) or (name in _MAYBE_OURS and presented({name: value})):
         return True
     if name in _TRACES:
         return not manners.traces

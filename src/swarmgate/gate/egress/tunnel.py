@@ -29,23 +29,26 @@ USUAL_LIFE_MS = 3_600_000
 class Tunnel:
     """The caller's side of a tunnel (exchange.Caller, front.Listener)."""
 
-    __slots__ = ("_desk", "_end", "_head", "_identity", "_place", "call")
+    __slots__ = ("_asker", "_desk", "_end", "_head", "_place", "call")
 
-    def __init__(self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, identity: Identity) -> None:
+    def __init__(
+        self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, asker: tuple[Identity, str]
+    ) -> None:
         self._desk = desk
         self._end = end
         self._head = head
         self._place = place
-        self._identity = identity
+        self._asker = asker  # what it says of itself, and the team of its key
         self.call: Call | None = None
 
     def complete(self) -> None:
         """The head is all that there is: ask for the connection."""
         if self.call is not None:
             return
-        self.call = call = self._desk.call(self, self._place, self._identity, 0)
+        identity, team = self._asker
+        self.call = call = self._desk.call(self, self._place, identity, 0, team)
         call.effect = Effect.WRITE  # what flows inside is not known, and cannot be repeated
-        if self._identity.timeout_ms is None:
+        if identity.timeout_ms is None:
             call.deadline_ms = call.arrived_ms + USUAL_LIFE_MS
         self._desk.pump.arrive(call)
 
