@@ -31,6 +31,7 @@ from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import Journal
 from swarmgate.prices import PriceBook
+from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.tables import GENERIC, dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring_egress import budgets_of, egress_plan
@@ -105,6 +106,23 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
             yield f"policy {name}", budget(f"{name}: {costed.quota}", table.published(costed))
 
 
+def unpriced_models(config: Config) -> list[str]:
+    """Deployments whose price nobody knows, where a cap in money asks for it; those that serve any model are not told."""
+    if not wiring_caps.counts_money(config):
+        return []
+    prices = PriceBook({name: table.price for name, table in config.prices.items()})
+    rungs = {rung for ladder in config.routes.values() for rung in ladder if rung.model != ANY_MODEL}
+    return sorted(
+        f"{rung.target}/{rung.model}"
+        for rung in rungs
+        if prices.of(rung.model, _dialect(config.targets[rung.target]).name, rung.target) is None
+    )
+
+
+def _dialect(target: Target) -> Dialect:
+    return dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
+
+
 class _Shop:
     """One target with its keys: what every rung at it shares."""
 
@@ -112,7 +130,7 @@ class _Shop:
         self._name = name
         self._target = target
         self._retries = RetryBudget()
-        self._dialect = dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
+        self._dialect = _dialect(target)
         self._shared = [self._budget(name, quota, "", kinds) for quota in target.limits]
         self._own = {
             key: [

@@ -96,5 +96,22 @@ def test_check_tells_every_mistake(tmp_path):
     assert run("check", str(tmp_path / "none.toml")).exit_code == 2
 
 
+def test_check_tells_which_prices_a_cap_in_money_would_miss(tmp_path):
+    file = tmp_path / "gate.toml"
+    text = """
+        [targets.openai]
+        base_url = "https://api.openai.com/v1"
+        keys = { only = "env:OPENAI_API_KEY" }
+        [routes]
+        a = "openai/gpt-4o-mini"
+        b = ["openai/no-such-model", "openai/*"]
+        """
+    file.write_text(text)
+    assert json.loads(run("check", str(file), "--json").stdout)["unpriced"] == []
+    file.write_text(text + '[agents]\nlimits = ["5 USD per 1d"]\n')
+    assert json.loads(run("check", str(file), "--json").stdout)["unpriced"] == ["openai/no-such-model"]
+    assert "no price is known for openai/no-such-model" in run("check", str(file)).stdout
+
+
 def test_the_version():
     assert run("--version").stdout == f"swarmgate {__version__}\n"

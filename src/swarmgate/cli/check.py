@@ -19,7 +19,7 @@ from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
 from swarmgate.problems import FileError
-from swarmgate.wiring import limits
+from swarmgate.wiring import limits, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 _STAND_IN = "not-set"
@@ -89,20 +89,24 @@ def check(
     """Tell every mistake of a configuration at once, and what each of its limits yields."""
     secrets = Secrets(os.environ)
     try:
-        rows = [yield_of(of, budget) for of, budget in limits(load(file, secrets))]
+        config = load(file, secrets)
+        rows = [yield_of(of, budget) for of, budget in limits(config)]
     except FileError as error:
         _refuse(error, as_json=as_json)
         raise typer.Exit(Exit.USAGE) from None
     except OSError as error:
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    missing = sorted(secrets.missing)
+    missing, unpriced = sorted(secrets.missing), unpriced_models(config)
     if as_json:
-        print(json.dumps({"problems": [], "missing": missing, "limits": [row.as_json() for row in rows]}, indent=2))
+        told = {"problems": [], "missing": missing, "unpriced": unpriced, "limits": [row.as_json() for row in rows]}
+        print(json.dumps(told, indent=2))
         return
     print(f"{file}: no mistakes")
     for name in missing:
         print(f"the environment has no {name}; `swarmgate up` needs it")
+    for name in unpriced:
+        print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
     Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
 
 
@@ -144,7 +148,7 @@ def _number(value: float) -> str:
 def _refuse(error: FileError, *, as_json: bool) -> None:
     if as_json:
         problems = [problem._asdict() for problem in error.problems]
-        print(json.dumps({"problems": problems, "missing": [], "limits": []}, indent=2))
+        print(json.dumps({"problems": problems, "missing": [], "unpriced": [], "limits": []}, indent=2))
     else:
         print(error, file=sys.stderr)
 

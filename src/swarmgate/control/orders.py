@@ -71,6 +71,7 @@ class DataOrders:
             "is_stopping": self._gate.is_stopping,
             "open": len(self._gate.pump.open),
             "connections": len(self._gate.doors),
+            "unnamed": self._gate.desk.caps.in_use.unnamed if self._gate.desk.caps is not None else 0,
             "policy": self._journal.policy,
             "journal": {"trouble": writer.trouble, "durable": writer.durable, "sequence": writer.sequence},
         }

@@ -64,7 +64,8 @@ class Compiled:
     """
     A budget that keeps the promise: its limits, at most `undelivered` units on their way, tokens spent within `fresh_ms`.
 
-    A cap of the operator's own has nothing on its way (`undelivered` 0). `yield_permille` is the mean rate it allows, in thousandths of the published one.
+    A cap of the operator's own has nothing on its way (`undelivered` 0). `yield_permille` is the mean rate it allows, in
+    thousandths of the published one.
     """
 
     limits: Limits

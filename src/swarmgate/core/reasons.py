@@ -99,7 +99,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_KEY_SCOPE: "This agent key may not call that; the operator sets what it may.",
     Reason.POLICY_PRICE_UNKNOWN: "A cap in money holds for this caller and the price of the model is not known; [prices] can tell it.",
-    Reason.POLICY_RATE: "The budget of this target is used up for now; it refills by time.",
+    Reason.POLICY_RATE: "A budget that the call takes from is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
     Reason.POLICY_PAUSED: "The operator has paused this budget; nobody knows for how long.",
