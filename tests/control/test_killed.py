@@ -3,7 +3,7 @@
 import asyncio
 import signal
 
-from world import provider, query, up
+from processes import provider, query, up
 
 from eventually import eventually
 

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 
-from world import KEY, http, provider, query, up
+from processes import KEY, http, provider, query, up
 
 from eventually import eventually
 from swarmgate.control import link

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from world import Caller, stage, to, whole
+from outside import Caller, stage, to, whole
 
 from eventually import eventually
 from swarmgate.control.writes import WriteOrders
