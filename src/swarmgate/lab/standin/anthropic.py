@@ -30,8 +30,9 @@ class Anthropic:
     path = PATH
 
     def key(self, fields: dict[bytes, bytes]) -> str:
-        """The x-api-key."""
-        return fields.get(b"x-api-key", b"").decode("latin-1")
+        """The x-api-key, or a bearer token, as its newer SDKs send."""
+        bearer = fields.get(b"authorization", b"").removeprefix(b"Bearer ")
+        return (fields.get(b"x-api-key") or bearer).decode("latin-1")
 
     def rates(self, rests: Sequence[Rest], now_unix_s: int) -> list[Header]:
         """`anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`, whole seconds, thousands of tokens."""

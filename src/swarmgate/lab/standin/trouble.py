@@ -26,7 +26,7 @@ RULES = {
     "overload": Rule(1, 1_000, "`amount` per mille of streams end with an error inside their 200"),
     "cut": Rule(1, 1_000, "`amount` per mille of streams break off in their middle"),
     "stall": Rule(0, 0, "answers begin only when it is over"),
-    "slow": Rule(101, 100_000, "answers take `amount` percent of their time"),
+    "slow": Rule(1, 100_000, "answers take `amount` percent of their time"),
     "dead_key": Rule(1, 100_000, "key number `amount` is no longer known"),
     "no_money": Rule(1, 100_000, "the account of key number `amount` is empty"),
     "daily": Rule(1, 100_000, "key number `amount` has used up its day"),
