@@ -12,11 +12,11 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
-from swarmgate.cli.loops import new_event_loop
 from swarmgate.config import Config, Listen, load
 from swarmgate.control import data, token
 from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Call
+from swarmgate.engine.loops import new_event_loop
 
 EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 

@@ -20,7 +20,7 @@ from swarmgate.lab.workload import Player, Wanted
 
 CONNECTIONS = 8  # of one agent; more would be a bug of the agent
 HEARTBEAT_S = 10.0
-GATHER_S = 2.0  # over which the agents connect
+CONNECTS_PER_S = 1_000
 GATHERED_BY_S = 20.0
 LATEST_S = 2.0  # how long a run waits for what is still open
 
@@ -131,7 +131,7 @@ class Swarm:
         if self._way.heartbeat(self._agents[0][0].name) is None:
             return
         for number, (player, own) in enumerate(self._agents):
-            self._loop.call_later(GATHER_S * number / self.size, self._live, player.name, own, number)
+            self._loop.call_later(number / CONNECTS_PER_S, self._live, player.name, own, number)
         with suppress(TimeoutError):
             async with asyncio.timeout(GATHERED_BY_S):
                 await self._gathered.wait()

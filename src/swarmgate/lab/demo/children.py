@@ -10,27 +10,37 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from swarmgate.lab.errors import LabError
 
-ENTRY = "from swarmgate.cli import main; main()"
+COMMAND = "from swarmgate.cli import main; main()"
+STAND_INS = "import sys; from swarmgate.lab.processes import serve_for_demo; serve_for_demo(*sys.argv[1:])"
+AGENTS = "import sys; from swarmgate.lab.processes import play; play(*sys.argv[1:])"
 STOP_S = 40.0
 
 
-class Child:
-    """One running command of ours."""
+class Order(NamedTuple):
+    """What to run: a piece of Python, its arguments, and what stands in its environment besides ours."""
 
-    def __init__(self, name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    code: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str] = {}
+
+
+class Child:
+    """One running process of ours."""
+
+    def __init__(self, name: str, order: Order, folder: Path) -> None:
         self.name = name
         self._log = folder / f"{name}.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own command
-                [sys.executable, "-c", ENTRY, *arguments],
+                [sys.executable, "-c", order.code, *order.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **environment},
+                env={**os.environ, **order.environment},
                 start_new_session=True,  # Ctrl-C is for the parent, which ends its children in order
             )
 
@@ -67,14 +77,6 @@ class Child:
         self._process.wait()
         return self._log.read_text(encoding="utf-8", errors="replace")[-2_000:].strip() or "it said nothing"
 
-    def cpu_s(self) -> float:
-        """Processor seconds so far (Linux; 0 elsewhere)."""
-        try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def stop(self) -> int:
         """Ask it to end, then make it; its exit code."""
         if self._process.poll() is None:
@@ -93,11 +95,9 @@ class Child:
 
 
 @contextmanager
-def running(
-    name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ
-) -> Iterator[Child]:
+def running(name: str, order: Order, folder: Path) -> Iterator[Child]:
     """A child that has ended when the block ends, however it ends."""
-    child = Child(name, arguments, folder, environment)
+    child = Child(name, order, folder)
     try:
         yield child
     finally:

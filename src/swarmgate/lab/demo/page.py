@@ -67,10 +67,10 @@ def _drawings(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
 def _svg(draw: Callable[[Any], None]) -> str:
     from matplotlib.figure import Figure  # noqa: PLC0415 - see above
 
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    figure = Figure(figsize=(9, 3.2))
     draw(figure.add_subplot())
     out = StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
+    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 

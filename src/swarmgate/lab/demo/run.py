@@ -13,7 +13,7 @@ import msgspec
 
 from swarmgate.lab.agents.records import read_calls
 from swarmgate.lab.demo.arm import ArmTask, Progress, Road
-from swarmgate.lab.demo.children import Child, running
+from swarmgate.lab.demo.children import AGENTS, COMMAND, STAND_INS, Child, Order, running
 from swarmgate.lab.demo.figures import ArmFigures, Evidence, Times, figures
 from swarmgate.lab.demo.plan import PROVIDER, DemoPlan, key_variable
 from swarmgate.lab.errors import LabError
@@ -78,25 +78,22 @@ def world(plan: DemoPlan, folder: Path, *, keys: int, options: Sequence[str] = L
     folder.mkdir(parents=True, exist_ok=True)
     told, witness = folder / "stand-ins.json", folder / "witness.jsonl"
     told.write_text(plan.stand_ins().model_dump_json())
-    arguments = ["lab", "serve", "--plan", str(told), "--witness", str(witness), "--json"]
-    with running("stand-ins", arguments, folder) as stand_ins:
-        ports = msgspec.json.decode(stand_ins.first_line(), type=dict[str, dict[str, int]])["ports"]
+    with running("stand-ins", Order(STAND_INS, [str(told), str(witness)]), folder) as stand_ins:
+        ports = msgspec.json.decode(stand_ins.first_line(), type=dict[str, int])
         if not keys:
             yield Places(folder, witness, ports, 0, (stand_ins,))
             return
-        with running("gate", *_gate(plan, folder, ports, keys, options)) as gate:
+        with running("gate", _gate(plan, folder, ports, keys, options), folder) as gate:
             yield Places(folder, witness, ports, _port_of(gate), (stand_ins, gate))
 
 
-def _gate(
-    plan: DemoPlan, folder: Path, ports: dict[str, int], keys: int, options: Sequence[str]
-) -> tuple[list[str], Path, dict[str, str]]:
+def _gate(plan: DemoPlan, folder: Path, ports: dict[str, int], keys: int, options: Sequence[str]) -> Order:
     config = folder / "gate.toml"
     config.write_text(plan.gate_config(ports[PROVIDER], keys, _web(ports)))
     provider = plan.stand_ins().providers[0]
     environment = {key_variable(number): provider.key_of(number) for number in range(1, keys + 1)}
     arguments = ["up", "--config", str(config), "--state", str(folder / "state"), *options]
-    return arguments, folder, environment
+    return Order(COMMAND, arguments, environment)
 
 
 def _web(ports: dict[str, int]) -> list[int]:
@@ -138,7 +135,7 @@ def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progr
     )
     told = places.folder / "task.json"
     told.write_bytes(msgspec.json.encode(task))
-    with running("agents", ["lab", "agents", str(told)], places.folder) as agents:
+    with running("agents", Order(AGENTS, [str(told)]), places.folder) as agents:
         zero_ms = 0
         for line in agents.lines():
             progress = msgspec.json.decode(line, type=Progress)
