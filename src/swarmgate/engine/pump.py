@@ -155,9 +155,9 @@ class Pump:
         """Have the store replace limits if their revision is still `expected`; who waits for them asks again at once."""
 
         def heard(answer: Revised) -> None:
+            done(answer)
             if answer.done or answer.revision == limits.revision:  # another process was first
                 self.reconsider((budget,))
-            done(answer)
 
         self.store.revise(budget, expected, limits, heard)
 
