@@ -173,7 +173,7 @@ class Gate:
         )
         self.callers = callers = Callers()
         self.journal = journal
-        self.teacher = teacher = Teacher(journal, pump, clock)
+        self.teacher = teacher = Teacher(journal, self.store, clock)
         pump.attach(self.store, exchanges, callers, teacher)
         self.ladders = plan.ladders
         self.targets = dict(plan.targets)

@@ -144,7 +144,7 @@ class SimGate:
             for name in [policy.settings.name]
         }
         self.wire.bind(self.pump.fire, self.later)
-        self.teacher = Teacher(self._setting.watcher, self.pump, clock)
+        self.teacher = Teacher(self._setting.watcher, store, clock)
         self.pump.attach(store, self.wire, self._setting.watcher, self.teacher)
         self.later(clock.now_ms() + SWEEP_MS, self._sweep)
 

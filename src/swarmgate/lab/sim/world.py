@@ -235,7 +235,10 @@ class World:
             if gate.steady():
                 book = gate.memory.book if gate.memory is not None else self._books()[0][0]
                 for call in leaders(gate.pump.room):
-                    if could_run(book, call):
+                    told = not self.policies[
+                        call.rungs[call.rung].target
+                    ].hidden  # a learned limit wakes nobody when it rises
+                    if told and could_run(book, call):
                         asks, looks = self._idle.get(call, (0, 0))
                         idle[call] = (call.asks, looks + 1 if asks == call.asks else 1)
         patience = 2 if self.shared is None else LOOKS_AT_SHARED
