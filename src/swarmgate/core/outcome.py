@@ -145,7 +145,7 @@ ROWS = {
     Kind.CAPACITY: Row(Verdict.OTHER_MODEL, breaks=True),  # other keys reach the same machines
     Kind.SERVER_ERROR: Row(Verdict.RETRY, breaks=True),
     Kind.ERROR_IN_BODY: Row(Verdict.RETRY, breaks=True),
-    Kind.BAD_OUTPUT: Row(Verdict.OTHER_MODEL),  # says what the model can, not how the target is
+    Kind.BAD_OUTPUT: Row(Verdict.FAILED),  # of a ladder's last model; says what it can, not how the target is
     Kind.CALLER_ERROR: Row(Verdict.FAILED),
     Kind.CONNECT_FAILED: Row(Verdict.RETRY, breaks=True),
     Kind.CONNECT_TIMEOUT: Row(Verdict.RETRY, breaks=True),

@@ -187,6 +187,8 @@ def next_rung(call: Call, passed_over: Reason | None, now_ms: int) -> Commands:
     if passed_over is not None:
         remember(call, Tried(call.rung, passed_over))
     step_to(call, call.rung + 1)
+    if call.rung + 1 == len(call.rungs):
+        call.content_ms = max(call.content_ms, call.whole_ms)
     call.rung_tries = 0
     call.other_key_tried = False
     call.denied = None

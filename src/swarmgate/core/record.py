@@ -220,6 +220,7 @@ class Call:
         "trace",
         "trail",
         "wait_until_ms",
+        "whole_ms",
         "wire",
         "written",
     )
@@ -242,7 +243,8 @@ class Call:
         self.written = False  # a write of which a byte has left in an attempt that failed ...
         self.answer_lost = False  # ... and whose answer did not come
         self.surface = ""  # the path that callers know it by; empty = every rung speaks it
-        self.context_tokens = 0  # what it may grow to
+        # what it may grow to; how long it may take on the last rung of several, where its answer is checked whole (0 = not)
+        self.context_tokens = self.whole_ms = 0
         self.trail: tuple[Tried, ...] = ()  # attempts that failed, rungs that were passed over
         self.prompt = 0
         self.reserve = 0

@@ -11,7 +11,7 @@ from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Call, Route
 from swarmgate.ports import BudgetStore
 
-MOST_LIVE = 1_000
+MOST_LIVE = 2_000  # at the 25 chunks a second of a usual model; half as many at twice the rate
 MOST_KNOWN = 4_096
 _Caps = dict[str, Route]
 

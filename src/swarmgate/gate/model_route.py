@@ -20,6 +20,7 @@ from swarmgate.gate.identity import UNSAID, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.gate.shapes import Shape, shape_of
+from swarmgate.gate.structured import asks_for_form
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -148,6 +149,8 @@ class ModelRoutes:
         call.surface = _SURFACES[relay.path]
         call.context_tokens = peeked.prompt_tokens + allowed
         call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)
+        if len(call.rungs) > 1 and asks_for_form(peeked.fields):
+            call.whole_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=False)
         if PATHS[relay.path] == "generate":
             relay.outputs = likely = self._outputs.of(peeked.model, relay.identity.step.task_type)
             call.prompt, call.reserve = charged(call.rungs[0].charge, peeked.prompt_tokens, allowed, likely)

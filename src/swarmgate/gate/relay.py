@@ -20,6 +20,7 @@ from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.peek import Peeked
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import Shape, shape_of
+from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
@@ -131,8 +132,13 @@ class Relay:
 
     def attempt(self, call: Call) -> Attempt:
         """The next attempt, at the target of the call's rung."""
-        desk = self.desk
-        return Attempt(desk.exchanges, call, desk.targets[call.rungs[call.rung].target])
+        desk, rung = self.desk, call.rung
+        target = desk.targets[call.rungs[rung].target]
+        if call.whole_ms and 0 < rung == len(call.rungs) - 1 and self.peeked is not None:
+            schema = schema_in(self.peeked.fields)
+            if schema is not None:
+                return CheckedAttempt(desk.exchanges, call, target, schema)
+        return Attempt(desk.exchanges, call, target)
 
     def show(self, call: Call) -> None:
         """Show the answer: whole if it is, else what is held and then whatever comes."""

@@ -158,7 +158,7 @@ class StreamTap:
             self.feed(b"\n\n")
 
     def _look(self, event: bytes) -> None:
-        data = _data_of(event)
+        data = data_of(event)
         if data == _DONE:
             self.begun = self.finished = True
             return
@@ -205,7 +205,7 @@ def _has_content(shape: _Shape, kind: str) -> bool:
     return False
 
 
-def _data_of(event: bytes) -> bytes:
+def data_of(event: bytes) -> bytes:
     """The data of an event, without comments and other fields (WHATWG HTML 9.2.6)."""
     if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
         return event[6:]

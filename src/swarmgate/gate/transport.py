@@ -173,7 +173,7 @@ class Attempt:
         if len(self.held) != 1:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
-        outcome = OK if failure is None else self._error(failure)
+        outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
 
@@ -291,7 +291,7 @@ class Attempt:
             if not stream.finished and failure is None:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
-        outcome = OK if failure is None else self._error(failure)
+        outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
 
@@ -304,6 +304,10 @@ class Attempt:
         assert call.route is not None
         ring = call.rungs[call.rung].ring
         return quotas.left(ring, call.route.key, head, exchanges.now_ms(), exchanges.unix_s)
+
+    def _verdict(self, failure: Failure | None) -> Outcome:
+        """What a whole answer means."""
+        return OK if failure is None else self._error(failure)
 
     def _error(self, failure: Failure) -> Outcome:
         head = self.head

@@ -1,0 +1,129 @@
+"""
+The last rung of a ladder may be a small model, if what it answers has the form that the caller asked for (essay A).
+
+So on that rung an answer is held until it is whole, and read against the caller's own JSON schema; one that does not fit
+is an error, not an answer. A schema comes from a caller: it fetches nothing, and its regular expressions are not run.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, UnknownType
+from jsonschema.validators import extend
+from msgspec import Raw
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from swarmgate.core.events import Ended
+from swarmgate.core.outcome import ROWS, Kind, Outcome
+from swarmgate.core.record import Call
+from swarmgate.gate.exchange import Exchanges
+from swarmgate.gate.taps import UNKNOWN, data_of
+from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.transport import OK, Attempt
+from swarmgate.providers.errors import Failure
+
+MOST_HELD_BYTES = 4 * 1024 * 1024
+MOST_SCHEMA_BYTES = 64 * 1024
+_PLACES = ("response_format", "text", "output_format", "output_config")  # chat, Responses, Anthropic's two
+_NO_REGEX: dict[str, Any] = dict.fromkeys(("pattern", "patternProperties"), lambda *_: ())
+_Validator = extend(Draft202012Validator, _NO_REGEX)
+_NOWHERE: Registry[Any] = Registry()
+BAD_OUTPUT = Outcome(Kind.BAD_OUTPUT, *ROWS[Kind.BAD_OUTPUT], None)
+
+
+def asks_for_form(fields: Mapping[str, Raw]) -> bool:
+    """Whether a request's top level may hold a schema for its answer."""
+    return not fields.keys().isdisjoint(_PLACES)
+
+
+def schema_in(fields: Mapping[str, Raw]) -> Mapping[str, object] | None:
+    """The JSON schema that the answer must follow; None if none is given, or one that is too long to be used."""
+    for place in _PLACES:
+        raw = fields.get(place)
+        if raw is None or memoryview(raw).nbytes > MOST_SCHEMA_BYTES:
+            continue
+        said = _decoded(bytes(raw))
+        while isinstance(said, dict):  # response_format.json_schema.schema, text.format.schema, output_format.schema
+            schema = said.get("schema")
+            if isinstance(schema, dict):
+                return schema
+            said = said.get("json_schema") or said.get("format")
+    return None
+
+
+def fits(schema: Mapping[str, object], text: str) -> bool:
+    """Whether a text is JSON that follows a schema; a schema that cannot be used asks for nothing but JSON."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    try:
+        return bool(_Validator(schema, registry=_NOWHERE).is_valid(value))
+    except (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError):
+        return True
+
+
+def text_of(body: bytes, *, is_stream: bool) -> str:
+    """What the model said in a whole answer of any of the dialects, joined."""
+    if not is_stream:
+        return "".join(_said(_decoded(body)))
+    events = (_decoded(data_of(event)) for event in body.replace(b"\r\n", b"\n").split(b"\n\n"))
+    return "".join(piece for event in events for piece in _told(event))
+
+
+class CheckedAttempt(Attempt):
+    """An attempt whose answer is shown whole, and only if it has the form that `schema` asks for."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget, schema: Mapping[str, object]) -> None:
+        super().__init__(exchanges, call, target)
+        self._schema = schema
+
+    def _look(self, payload: bytes) -> None:
+        if self.status >= 400:
+            super()._look(payload)
+        elif self.held_bytes > MOST_HELD_BYTES:
+            self.drop()
+            self._exchanges.fire(self.call, Ended(BAD_OUTPUT, UNKNOWN, status=self.status))
+        elif self.stream is not None:
+            self.stream.feed(payload)
+
+    def _verdict(self, failure: Failure | None) -> Outcome:
+        outcome = super()._verdict(failure)
+        if outcome is not OK or fits(self._schema, text_of(self.body, is_stream=self.stream is not None)):
+            return outcome
+        return BAD_OUTPUT
+
+
+def _said(answer: object) -> Iterator[str]:
+    """The texts of an answer that came whole: chat, Responses, Anthropic."""
+    match answer:
+        case {"choices": [{"message": {"content": str(text)}}, *_]}:
+            yield text
+        case {"output": [*items]}:
+            for item in items:
+                yield from _said(item)
+        case {"content": [*blocks]}:
+            yield from (block["text"] for block in blocks if isinstance(block, dict) and "text" in block)
+
+
+def _told(event: object) -> Iterator[str]:
+    """The text of one event of a stream."""
+    match event:
+        case {"choices": [{"delta": {"content": str(text)}}, *_]}:
+            yield text
+        case {"type": "response.output_text.delta", "delta": str(text)}:
+            yield text
+        case {"type": "content_block_delta", "delta": {"text": str(text)}}:
+            yield text
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
