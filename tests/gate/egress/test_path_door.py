@@ -171,6 +171,85 @@ HOSTILE = [
     ("/to/+6x/http/a.org/", 508, "policy_redirects"),
     ("/to/+1xd/http/a.org/", 403, "policy_downgrade"),
 ]
+# The rest of the list of spellings that parsers read differently, or that hide this machine (all of them typed, none dialled).
+REJECTED = [
+    "http/127.0.0.1:6666\\@1.1.1.1/",
+    "http/[v1.example].postfix/",
+    "http/prefix.[::1]/",
+    "http/[127.0.0.1]/",
+    "http/[[::1]]/",
+    "http/a..b/",
+    "http/0o177.0.0.1/",
+    "http/08.1.1.1/",
+    "jar/http/a.org/",
+    "gopher/a.org/",
+    "unix/a.org/",
+]
+INSIDE = [
+    "127.1",
+    "127.0.1",
+    "0",
+    "0.0.0.0",
+    "0177.0.0.1",
+    "0177.0.0.01",
+    "0x7f.0.0.1",
+    "0x7f000001",
+    "2130706433",
+    "017700000001",
+    "127.127.127.127",
+    "%E2%91%A0%E2%91%A1%E2%91%A6.%E2%93%AA.%E2%93%AA.%E2%91%A0",
+    "%31%32%37.0.0.1",
+    "localhost",
+    "localhost.",
+    "LOCALHOST",
+    "ip6-localhost",
+    "[::]",
+    "[::1]",
+    "[0000::1]",
+    "[0:0:0:0:0:ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[2002:7f00:1::]",
+    "[::1%25lo]",
+    "[fe80::1%25eth0]",
+    "2852039166",
+    "0xa9fea9fe",
+    "169.254.169.254.",
+    "[::ffff:a9fe:a9fe]",
+    "[fd00:ec2::254]",
+    "100.100.100.200",
+    "100.64.0.1",
+    "10.0.0.1",
+    "192.168.1.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "db.cluster.local",
+    "x.internal",
+    "metadata.google.internal",
+]
+
+
+def test_every_spelling_of_the_inside_is_refused_at_every_door():
+    async def act(on):
+        answers = {}
+        for host in INSIDE:
+            answers[host] = await on.caller.ask("GET", f"/to/http/{host}/")
+            if host.isascii() and "%" not in host:
+                answers["proxy " + host] = await on.caller.ask("GET", f"http://{host}/", {"host": host})
+        for path in REJECTED:
+            answers[path] = await on.caller.ask("GET", f"/to/{path}")
+        return answers, on.world.connections, on.gate.egress.resolver.lookups, len(on.gate.egress.hosts.hosts)
+
+    answers, connections, lookups, known = run(act)
+    wrong = {said: one for said, one in answers.items() if one.status not in {400, 403}}
+    assert wrong == {}
+    assert {one.said["code"] for said, one in answers.items() if said in INSIDE} == {"policy_address"}
+    assert all(one.said["code"].startswith("caller_") for said, one in answers.items() if said in REJECTED)
+    assert (connections, lookups, known) == (0, 0, 0)
+
+
 DENY = FAST.replace("[egress]", '[egress]\ndeny = ["denied.org", "*.denied.org"]')
 
 

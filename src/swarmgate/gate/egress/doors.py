@@ -15,6 +15,7 @@ from swarmgate.core.groups import longest_match
 from swarmgate.core.reasons import Reason
 from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
 from swarmgate.core.target_errors import BadTarget
+from swarmgate.core.target_policy import judge
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.desk import EgressDesk, effect
@@ -86,10 +87,10 @@ class _Door:
         inside = host_verdict(host)
         if inside is not None and inside.denied and not self._desk.resolver.is_pinned(host, target.port):
             raise _refused(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host")
-        place = self._desk.hosts.place(target, method.decode(), path)
-        if target.port not in (place.judged.policy.ports or settings.ports):
+        judged = judge(self._desk.plan.policies, host, method.decode(), path)
+        if target.port not in (judged.policy.ports or settings.ports):
             raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
-        return place
+        return self._desk.hosts.place(target, method.decode(), path)  # known from here on
 
     def _team(self, head: RequestHead, target: Target) -> str:
         """The team of the caller's key, empty if there is none. Errors: `Refusal` if the key may not call this host."""
