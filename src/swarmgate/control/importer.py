@@ -18,6 +18,7 @@ from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.reader import Position
 from swarmgate.stores.journal.segments import FOLDER
 from swarmgate.stores.sql.changes import write
+from swarmgate.stores.sql.keeping import forget
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, imported
 
@@ -92,6 +93,14 @@ class Importer:
         for listener in self.listeners:
             listener(batch.rows)
         return False
+
+    def forget(self, now_ms: int) -> bool:
+        """Let some of what is too old go; True once there is nothing left to do. Errors: OSError."""
+        try:
+            with self.ledger.connection() as link:
+                return not forget(link, now_ms)
+        except DatabaseError as error:
+            raise OSError(str(error.orig)) from error
 
     def gate_died(self, at_ms: int) -> None:
         """The gate is gone; if it did not say so, what was open with it is marked. Errors: OSError."""

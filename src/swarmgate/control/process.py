@@ -36,6 +36,7 @@ IDLE_S: Final = 0.2  # between two looks at a journal without news
 STATE_S: Final = 1.0
 LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and alerts
 CLOSES_WITHIN_S: Final = 3
+FORGETS_EVERY_S: Final = 3_600.0
 MOST_BEHIND_S: Final = 30.0
 
 
@@ -77,6 +78,7 @@ class Control:
         self._peer: link.Peer | None = None
         self._state: Mapping[str, Any] = {}
         self._trouble = ""
+        self._forget_s = 0.0  # when to look for what is too old
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
         importer.listeners.append(self._watching.hear)
@@ -158,6 +160,9 @@ class Control:
             is_over = self._over.is_set()  # before the look: what was written by then is seen by it
             try:
                 is_end = await asyncio.to_thread(self._importer.step)
+                if is_end and not is_over and loop.time() >= self._forget_s:
+                    is_done = await asyncio.to_thread(self._importer.forget, unix_ms())
+                    self._forget_s = loop.time() + FORGETS_EVERY_S if is_done else 0.0
             except OSError as error:  # the disk is full or gone: what is there is still read later
                 self._trouble, is_end = f"cannot be written: {error}", True
             else:

@@ -25,6 +25,7 @@ from swarmgate.core.errors import BadInput
 FILE: Final = "ledger.sqlite3"
 _CHECKED_BYTES: Final = 512 * 1024 * 1024  # a check reads the whole file; a larger one is checked as far as it is used
 _BUSY_MS: Final = 5_000
+_WAL_BYTES: Final = 64 * 1024 * 1024  # what a reader made it grow beyond is given back (reliability LG-06)
 
 
 class Ledger:
@@ -129,6 +130,7 @@ def _engine(uri: str, *, writes: bool) -> Engine:
         if writes:
             link.execute("PRAGMA journal_mode=WAL")
             link.execute("PRAGMA synchronous=NORMAL")
+            link.execute(f"PRAGMA journal_size_limit={_WAL_BYTES}")
         else:
             link.execute("PRAGMA query_only=ON")
 
