@@ -18,7 +18,7 @@ from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.reader import Position
 from swarmgate.stores.journal.segments import FOLDER
 from swarmgate.stores.sql.changes import write
-from swarmgate.stores.sql.keeping import forget
+from swarmgate.stores.sql.forgetting import forget
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, imported
 

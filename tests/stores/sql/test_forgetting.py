@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmgate.stores.sql import keeping
+from swarmgate.stores.sql import forgetting
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, key_events, usage
 
-NOW_MS = 500 * keeping.DAY_MS
+NOW_MS = 500 * forgetting.DAY_MS
 
 
 @given(st.lists(st.integers(0, 499), max_size=30))
@@ -16,7 +16,7 @@ def test_old_rows_leave_and_younger_ones_stay(tmp_path_factory, days):
     ledger = Ledger.opened(tmp_path_factory.mktemp("old"))
     with ledger.connection() as link:
         for number, day in enumerate(days):
-            at_ms = day * keeping.DAY_MS
+            at_ms = day * forgetting.DAY_MS
             link.execute(calls.insert(), {"id": f"c{number}", "arrived_ms": at_ms})
             link.execute(attempts.insert(), {"call": f"c{number}", "attempt": 1, "fate": "ended", "sent_ms": at_ms})
             for table in (deferrals, key_events):
@@ -25,7 +25,7 @@ def test_old_rows_leave_and_younger_ones_stay(tmp_path_factory, days):
             link.execute(usage.insert(), {"hour_ms": at_ms, "key": str(number)})
     for _ in range(600):
         with ledger.connection() as link:
-            if not keeping.forget(link, NOW_MS):
+            if not forgetting.forget(link, NOW_MS):
                 break
     young = sum(day >= 470 for day in days)
     with ledger.connection() as link:
@@ -36,13 +36,13 @@ def test_old_rows_leave_and_younger_ones_stay(tmp_path_factory, days):
 
 
 def test_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "AT_ONCE", 3)
+    monkeypatch.setattr(forgetting, "AT_ONCE", 3)
     ledger = Ledger.opened(tmp_path)
     with ledger.connection() as link:
         link.execute(calls.insert(), [{"id": f"c{number}"} for number in range(10)])
     gone = []
     for _ in range(5):
         with ledger.connection() as link:
-            gone.append(keeping.forget(link, NOW_MS))
+            gone.append(forgetting.forget(link, NOW_MS))
     assert gone == [3, 3, 3, 1, 0]
     ledger.close()
