@@ -273,7 +273,7 @@ def test_what_the_target_says_is_a_ceiling_both_ways():
     assert learner.told(20) == (Quantity.RATE, RevisionReason.TOLD, 16 * MICRO)  # with headroom
     assert learner.told(20) is None
     saturate(Bucket(1_000, MINUTE_MS, 1_000), learner, 600_000, hints=False)
-    assert learner.rate_micro == 20 * MICRO
+    assert learner.rate_micro == 16 * MICRO
     assert learner.told(1_000) is None
     saturate(Bucket(1_000, MINUTE_MS, 1_000), learner, 3_600_000, hints=False, now_ms=600_000)
     assert learner.rate_micro == 80 * MICRO
