@@ -67,7 +67,7 @@ def budgets_of(table: target_policy.PolicyTable) -> dict[str, Budget]:
 
 
 def outage_modes(config: Config) -> dict[str, str]:
-    """What each budget of a policy does while a shared store is lost."""
+    """What each budget of a policy does while a shared store is lost: the `modes` of a guard (engine/guard.py)."""
     return {
         name: table.outage
         for policy, table in config.policies.items()

@@ -31,6 +31,8 @@ LONGEST_WINDOW_MS = 3_600_000  # a learner that looks once a day learns nothing
 ANY = 1_000_000
 IDLE_MS = 600_000
 TIDY_AT_ONCE = 256
+TIDY_EVERY_MS = 10_000
+MOST_KEPT = 20_000  # lessons over restarts
 
 Define = Callable[[str, Limits], None]
 Forget = Callable[[str], bool]
@@ -81,6 +83,7 @@ class Hosts:
         self._forget = forget
         self._published = published
         self._kept = plan.kept
+        self._tidy_ms = 0
         settings = plan.settings
         exact = [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
         self.table = TargetTable(settings.most_targets, settings.most_per_group, exact)
@@ -126,12 +129,17 @@ class Hosts:
 
     def learned(self) -> dict[str, Learned]:
         """What is worth keeping over a restart, by lesson."""
-        found = {name: one for host in self.hosts.values() for name, one in host.lessons.items()} | self.lessons
-        return {**self._kept, **{name: one.learner.learned for name, one in found.items() if one.changes}}
+        lessons = {name: one for host in self.hosts.values() for name, one in host.lessons.items()} | self.lessons
+        found = {name: one.learner.learned for name, one in lessons.items() if one.changes}
+        before = [pair for pair in self._kept.items() if pair[0] not in found]
+        return dict([*before, *found.items()][-MOST_KEPT:])
 
     def tidy(self) -> None:
         """Let go of hosts that were not called for long and of which nothing is known but the beginning."""
-        before_ms = self._clock.now_ms() - IDLE_MS
+        now_ms = self._clock.now_ms()
+        if now_ms < self._tidy_ms:
+            return
+        self._tidy_ms, before_ms = now_ms + TIDY_EVERY_MS, now_ms - IDLE_MS
         idle = [host for host in self.hosts.values() if host.used_ms < before_ms]
         for host in idle[:TIDY_AT_ONCE]:
             if all(not one.changes and not one.in_flight for one in host.lessons.values()) and self._let_go(host):

@@ -62,8 +62,8 @@ def stated(head: ResponseHead, now_unix_s: int) -> Stated:
 
     What a cache answers says nothing of now; what cannot be read is as if it were not there. Never raises.
     """
-    if head.fields.get(b"age", b"0").strip() != b"0":
-        return NOTHING
+    if b"limit" not in head.raw.lower() or head.fields.get(b"age", b"0").strip() != b"0":
+        return NOTHING  # nearly every page: a look at its bytes costs less than its fields as text
     fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.fields.items()}
     concurrent = fields.get(_CONCURRENT, "")
     at_once = int(concurrent) if concurrent.isascii() and concurrent.isdigit() and len(concurrent) < 8 else None
