@@ -85,7 +85,7 @@ class EgressDesk:
         call = self._desk.call(client, (place.rung,), identity, now_ms)
         call.team = team or call.team
         call.prompt, call.reserve = prompt_bytes, USUAL_ANSWER_BYTES
-        call.content_ms = FIRST_BYTE_MS
+        call.content_ms = max(FIRST_BYTE_MS, identity.timeout_ms or 0)  # who says that it waits longer means that, too
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
         call.wait_until_ms = now_ms + self._wait_ms(place, identity)
         self.shadow.watch(place.judged, call, now_ms)
