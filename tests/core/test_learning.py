@@ -274,7 +274,7 @@ def test_what_the_target_says_is_a_ceiling_both_ways():
     assert learner.told(20) is None
     saturate(Bucket(1_000, MINUTE_MS, 1_000), learner, 600_000, hints=False)
     assert learner.rate_micro == 16 * MICRO
-    assert learner.told(1_000) is None
+    assert learner.told(1_000) == (Quantity.RATE, RevisionReason.TOLD, 80 * MICRO)  # it stood at the target's last word
     saturate(Bucket(1_000, MINUTE_MS, 1_000), learner, 3_600_000, hints=False, now_ms=600_000)
     assert learner.rate_micro == 80 * MICRO
 
