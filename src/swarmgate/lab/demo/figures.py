@@ -7,21 +7,18 @@ limit was kept is asked of the witness alone. The first window is left out of ra
 
 from collections import defaultdict
 from collections.abc import Sequence
-from decimal import Decimal
-from functools import cache
 from typing import NamedTuple, Self
 
-from genai_prices import Usage, calc_price
-
+from swarmgate.core.price import Used
 from swarmgate.lab.agents.records import CallRow, Fate
 from swarmgate.lab.demo.plan import LATENCY, WINDOW_MS, DemoPlan, settled_ms
 from swarmgate.lab.scenario import ConcurrencyLimit
 from swarmgate.lab.standin.plan import StandInPlan
 from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import Left, Seen, witnesses
+from swarmgate.prices import cost_of
 
 CLASSES = ("P0", "P1", "P2")
-MILLION = 1_000_000
 
 
 class Evidence(NamedTuple):
@@ -179,19 +176,13 @@ def _calm(rows: Sequence[CallRow], doors: dict[str, int], times: Times) -> Calm:
     return Calm(len(calm), sum(row.deferrals for row in calm), _waits(calm, doors))
 
 
-@cache
-def _price() -> tuple[Decimal, Decimal]:
-    """Per million tokens in and out, in currency units."""
-    price = calc_price(Usage(input_tokens=MILLION, output_tokens=MILLION), LATENCY, provider_id="openai")
-    return price.input_price, price.output_price
-
-
 def _cost_micro(seen: Sequence[Seen | Left]) -> int:
     """What the provider bills for whatever passed, answered in time or not."""
-    into, out = _price()
     prompts = sum(row.tokens for row in seen if isinstance(row, Seen) and row.status == 200)
     outputs = sum(row.tokens for row in seen if isinstance(row, Left))
-    return int(prompts * into + outputs * out)
+    cost = cost_of(LATENCY, "openai", Used(prompts, outputs))
+    assert cost is not None  # the demo's model is one that the list knows
+    return cost
 
 
 def _series(good: Sequence[CallRow], arrivals: Sequence[Seen], times: Times) -> dict[str, list[float]]:
