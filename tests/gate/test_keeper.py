@@ -6,7 +6,7 @@ from base64 import b64encode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import stage
+from stage import TARGET, stage
 
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import Scope, key_hash
@@ -132,3 +132,68 @@ def test_a_gate_that_asks_for_keys():
             assert anthropic[1]["type"] == "error"
 
     asyncio.run(scene())
+
+
+def test_p14_a_key_longer_than_any_is_refused_and_not_remembered():
+    made = keeper()
+    for number in range(100):
+        assert made.refuses({b"x-api-key": b"sgk_%d_" % number + b"x" * 30_000}) is Reason.CALLER_KEY_REFUSED
+    assert not made._seen
+
+
+def test_who_may_ask_for_some_models_only_asks_nothing_that_is_not_read():
+    async def scene():
+        async with stage() as running:
+            made = running.gate.ask_for_keys(required=True)
+            scopes = {"sgk_mini": Scope("3", models=("mini*",)), "sgk_all": Scope("1", "lab")}
+            made.replace(PEPPER, {key_hash(key, PEPPER): scope for key, scope in scopes.items()})
+            assert code(await ask(running.port, "sgk_mini", path="/v1/batches")) == (403, "policy_key_scope")
+            assert not running.stand_in.hits
+            assert (await ask(running.port, "sgk_all", path="/v1/batches"))[0] == 200
+            assert running.gate.callers.ended[-1][0].tenant == "lab"
+
+    asyncio.run(scene())
+
+
+CAPPED = (
+    TARGET
+    + """
+[teams.lab]
+agents = ["nobody"]
+limits = ["2 per 60s"]
+[egress]
+ports = [{port}]
+connect = "tunnel"
+unknown = "10 per 1s"
+[resolve]
+"site.test" = "127.0.0.1:{port}"
+"""
+)
+
+
+@pytest.mark.parametrize("way", ["/v1/batches", "CONNECT"])
+def test_lg_11_the_caps_of_a_keys_team_hold_on_every_way(way):
+    async def scene():
+        async with stage(text=CAPPED) as running:
+            made = running.gate.ask_for_keys(required=True)
+            made.replace(PEPPER, {key_hash("sgk_all", PEPPER): Scope("1", "lab")})
+            site = f"site.test:{running.gate.targets['up'].origin.port}"
+            statuses = []
+            for _ in range(4):
+                if way == "CONNECT":
+                    statuses.append(await connect(running.port, site))
+                else:
+                    more = "x-swarmgate-wait: 0s\r\n"
+                    statuses.append((await ask(running.port, "sgk_all", path=way, more=more))[0])
+            assert statuses.count(200) <= 2, statuses
+            assert 429 in statuses
+
+    asyncio.run(scene())
+
+
+async def connect(port, site):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.closing(writer):
+        head = f"CONNECT {site} HTTP/1.1\r\nhost: {site}\r\nproxy-authorization: Bearer sgk_all\r\n\r\n"
+        writer.write(head.encode())
+        return int((await reader.readuntil(b"\r\n")).split(b" ")[1])

@@ -155,3 +155,25 @@ def test_who_speaks_like_anthropic_goes_to_a_target_that_does():
     assert end._home._origin.port == 8
     end.data_received(whole(UNARY))
     assert b"x-swarmgate-key-id: it" in bench.wire.written[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions/",
+        "/v1//chat/completions",
+        "/v1/chat/%63ompletions",
+        "/v1/chat/%2563ompletions",
+        "/v1/chat%2fcompletions",
+        "/v1/./chat/completions",
+        "/v1/x/../chat/completions",
+        "/v1/chat/completions;a",
+        "/v1/Chat/Completions",
+        "/v1/messages/?beta=true",
+        "/v1/embeddings%2f",
+    ],
+)
+def test_rb_22_another_spelling_of_a_metered_path_goes_nowhere(path):
+    status, error = answered(request(path, b'{"model": "m"}'))
+    assert (status, error["code"]) == (400, "caller_bad_request")
+    assert "another spelling" in error["message"]

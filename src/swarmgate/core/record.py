@@ -216,6 +216,7 @@ class Call:
         "step",
         "surface",
         "team",
+        "tenant",
         "ticket",
         "trace",
         "trail",
@@ -233,7 +234,7 @@ class Call:
         self.rank = rank
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
-        self.team = ""
+        self.team = self.tenant = ""  # the tenant is the team that its agent key names: only that one may see it
         self.money = 0  # micro-units that it will probably cost; 0 = nobody counts
         self.model = ""  # as the caller named it, where its rung names none
         self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)

@@ -48,11 +48,12 @@ class Compressor:
         conversation = read_conversation(peeked, relay.path)
         if conversation is None:
             return False
+        whose = (team, peeked.model)  # nobody gets what another team's model wrote (reliability TI-03)
         found = cuts(conversation.turns, conversation.beside_tokens)
-        cut = choose(found, ceiling_tokens, lambda one: _key(conversation, one) in self._summaries)
+        cut = choose(found, ceiling_tokens, lambda one: _key(conversation, one, whose) in self._summaries)
         if cut is None:
             return False
-        key = _key(conversation, cut)
+        key = _key(conversation, cut, whose)
         if key in self._summaries:
             self._summaries.move_to_end(key)
             relay.peeked = shortened(peeked, conversation, cut, self._summaries[key])
@@ -128,8 +129,8 @@ class Ear:
         self.respond(502, (), answers.refusal(Reason.TARGET_CUT).body)
 
 
-def _key(conversation: Conversation, cut: Cut) -> bytes:
-    return sha256(dropped(conversation, cut)).digest()
+def _key(conversation: Conversation, cut: Cut, whose: tuple[str, str]) -> bytes:
+    return sha256(repr(whose).encode() + b"\0" + dropped(conversation, cut)).digest()
 
 
 def _no_summary(relay: Relay) -> Reply:

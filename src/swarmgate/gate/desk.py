@@ -74,15 +74,16 @@ class Desk:
         """What the key in a request's head allows; None = it carries none."""
         return self.keeper.scope(fields) if self.keeper is not None else None
 
-    def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int) -> Call:
-        """A new call of this caller, with its caps and the place that its ticket keeps."""
+    def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int, team: str = "") -> Call:
+        """A new call of this caller, with its caps and the place that its ticket keeps; `team` is that of its agent key."""
         call = Call(
             f"{self._prefix}{next(self._numbers):x}", rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
         )
         call.client = client
         call.step = identity.step
+        call.team = call.tenant = team
         if self.caps is not None:
-            self.caps.admit(call)
+            self.caps.admit(call, team)
         call.trace = identity.traceparent[3:35]
         if identity.ticket:
             place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)
@@ -96,7 +97,7 @@ class Desk:
 
         Errors: `BadInput` for a key that cannot be used.
         """
-        key = key_of(fields, call.step, call.team) if call.effect is Effect.WRITE else None
+        key = key_of(fields, call.step, owner(call)) if call.effect is Effect.WRITE else None
         if key is None:
             self.pump.arrive(call)
         elif self.once is None:
@@ -104,12 +105,6 @@ class Desk:
         else:
             name = f"{call.rungs[0].target}|{key.stored}"
             self.once.begin(writer, call, name, payload_of(*payload), self.pump.arrive)
-
-    def join(self, call: Call, team: str) -> None:
-        """The call is one of this team, by its agent key."""
-        call.team = team
-        if self.caps is not None:
-            self.caps.admit(call, team)
 
     def told(self, call: Call, answer: Answer, head: RequestHead, shape: Shape) -> Reply:
         """The answer to a call that has none of its target's."""
@@ -126,3 +121,8 @@ class Desk:
         if answer.end is End.DEFERRED and answer.denied is not None:
             return shape.event(self.deferrals.said(call, answer.denied, reason, self.exchanges.now_ms()))
         return shape.event(answers.ended_said(call, answer.end, reason))
+
+
+def owner(call: Call) -> str:
+    """Whose keyed writes a call's are: the team of a key is never one that an agent only claims (no name has a space)."""
+    return f"key {call.tenant}" if call.tenant else call.team

@@ -16,6 +16,7 @@ _PREFIX = PREFIX.encode()
 _BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
 _SCHEMES = (b"authorization", b"proxy-authorization")
 MOST_REMEMBERED = 4_096
+LONGEST_KEY = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
 
 
 class Keeper:
@@ -37,7 +38,7 @@ class Keeper:
     def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
         """Whose key a head carries; None = it has none that is good."""
         key = presented(fields)
-        if not key:
+        if not key or len(key) > LONGEST_KEY:
             return None
         if key in self._seen:
             scope = self._seen[key]

@@ -113,9 +113,7 @@ class ModelRoutes:
         """Begin the call of a request that is ready to be sent."""
         peeked = relay.peeked
         assert peeked is not None
-        relay.call = call = self._call(relay, peeked, rungs)
-        if team:
-            self.desk.join(call, team)
+        relay.call = call = self._call(relay, peeked, rungs, team)
         provider = self.desk.targets[rungs[0].target].dialect.name
         if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider):
             relay.call = None
@@ -125,9 +123,9 @@ class ModelRoutes:
         else:
             self.desk.pump.arrive(call)
 
-    def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...]) -> Call:
+    def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], team: str) -> Call:
         identity, now_ms = relay.identity, self.desk.exchanges.now_ms()
-        call = self.desk.call(relay, rungs, identity, now_ms)
+        call = self.desk.call(relay, rungs, identity, now_ms, team)
         call.model = peeked.model[:MOST_MODEL]
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)

@@ -6,7 +6,7 @@ a file that was uploaded there is known there only. What the path may mean must 
 """
 
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
@@ -16,6 +16,7 @@ from swarmgate.core.outcome import Outcome
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
+from swarmgate.core.scope import ANY
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.url_path import path_to_judge, path_to_send
 from swarmgate.gate import answers
@@ -24,6 +25,7 @@ from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.fetch import Fetch
 from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
 from swarmgate.gate.streaming import Streaming
@@ -36,6 +38,8 @@ from swarmgate.providers.errors import outcome_of, read_error_body
 
 PREFIX = b"/v1/"
 WHOLE_MS = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
+_LAYERS = 3  # of escapes within escapes that a chain of servers may take off
+_READ = frozenset(path.decode() for path in PATHS)
 _CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token"})
 
 
@@ -83,7 +87,10 @@ class PassRoutes:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
         if scope is not None and not scope.allows(rung.target):
             return answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", shape=shape)
-        team = scope.team if scope is not None and scope.team else ""
+        if scope is not None and scope.models != ANY:
+            detail = f"Key: {scope.id}; it may ask for certain models only, and nobody reads what this asks for."
+            return answers.refusal(Reason.POLICY_KEY_SCOPE, detail, shape=shape)
+        team = scope.team if scope is not None else ""
         return Errand(self.desk.targets[rung.target], rung, identity, _path(path), team)
 
     @staticmethod
@@ -154,8 +161,7 @@ class Passing(Streaming):
         identity, desk, fields = self.errand.identity, self.desk, self._head.fields
         now_ms = desk.exchanges.now_ms()
         try:
-            self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms)
-            call.team = self.errand.team or call.team
+            self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms, self.errand.team)
             call.effect = effect_of(self._head.method.decode(), "", asked=identity.effect)
             if self.streams:
                 call.effect = Effect.WRITE  # it can be sent only once
@@ -210,6 +216,17 @@ def _path(target: bytes) -> bytes:
         raise BadInput("path", bad.args[0]) from None
     if not judged.startswith(PREFIX.decode()):
         raise BadInput("path", "leaves /v1/ by its dot segments")
+    meant = _meant(judged)
+    if meant in _READ:
+        raise BadInput("path", f"is another spelling of {meant}, which is read and metered; write it so")
     if any(f"{name}=" in query for name in _CREDENTIALS):
         query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] not in _CREDENTIALS])
     return f"{sent}{mark if query else ''}{query}".encode()
+
+
+def _meant(judged: str) -> str:
+    """What a lenient server may take a path for: without parameters, case, and further layers of escapes."""
+    for _ in range(_LAYERS):
+        judged = unquote(judged)
+    segments = [segment.partition(";")[0] for segment in judged.lower().replace("\\", "/").split("/")]
+    return "/" + "/".join(segment for segment in segments if segment not in {"", "."})

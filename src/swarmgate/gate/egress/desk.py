@@ -13,7 +13,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.answers import Reply, refusal
-from swarmgate.gate.desk import Desk
+from swarmgate.gate.desk import Desk, owner
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
 from swarmgate.gate.egress.hosts import Hosts, Place
 from swarmgate.gate.egress.plan import EgressPlan
@@ -53,7 +53,6 @@ class EgressDesk:
         self.fire: Fire = desk.fire
         self.closed = desk.closed
         self.scope = desk.scope
-        self.scope = desk.scope
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = Shadow(desk.exchanges.now_ms)
@@ -64,9 +63,6 @@ class EgressDesk:
         """Begin the call of a request."""
         errand = forward.errand
         forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.team)
-        scope = self.scope(forward.fields)
-        if scope is not None and scope.team:
-            self._desk.join(call, scope.team)
         call.effect = Effect.WRITE if forward.streams else errand.effect
         try:
             self._begin(forward, call)
@@ -75,15 +71,14 @@ class EgressDesk:
 
     def _begin(self, forward: "Forward", call: Call) -> None:
         """A write that carries a key is put on file first. Errors: `BadInput`."""
-        if forward.streams and key_of(forward.fields, call.step, call.team) is not None:
+        if forward.streams and key_of(forward.fields, call.step, owner(call)) is not None:
             raise BadInput("body", f"is longer than the {MOST_HELD_BYTES} bytes that a write with a key may have")
         self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
     def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int, team: str) -> Call:
         """A call to a place, on behalf of somebody; `team` is that of its key."""
         now_ms = self.exchanges.now_ms()
-        call = self._desk.call(client, (place.rung,), identity, now_ms)
-        call.team = team or call.team
+        call = self._desk.call(client, (place.rung,), identity, now_ms, team)
         call.prompt, call.reserve = prompt_bytes, USUAL_ANSWER_BYTES
         call.content_ms = max(FIRST_BYTE_MS, identity.timeout_ms or 0)  # who says that it waits longer means that, too
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
