@@ -34,8 +34,11 @@ agents = ["*"]
 """
 
 
-def ask(*, stream, words=b""):
-    body = b'{"model":"m","stream":%b,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' % stream
+COUNTED = b',"stream_options":{"include_usage":true}'
+
+
+def ask(*, stream, words=b"", options=b""):
+    body = b'{"model":"m","stream":%b%b,"max_tokens":9,"messages":[{"role":"user","content":"hi"}]}' % (stream, options)
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\ncontent-type: application/json\r\n"
     return head + b"authorization: Bearer agent\r\n%bcontent-length: %d\r\n\r\n%b" % (words, len(body), body)
 
@@ -105,9 +108,10 @@ def test_a_unary_call_whose_answer_says_what_is_left():
     assert max(read[20:]) <= without + 8
 
 
-def test_a_relayed_chunk():
+@pytest.mark.parametrize("options", [COUNTED, b""], ids=["asked for", "injected"])
+def test_a_relayed_chunk(options):
     bench, end = ready()
-    bench.client.data_received(ask(stream=b"true"))
+    bench.client.data_received(ask(stream=b"true", options=options))
     end.data_received(STREAM_HEAD + framed(token("a")))
     chunk = framed(token("b"))
     calls = counted(lambda: end.data_received(chunk))

@@ -105,8 +105,8 @@ class Searched:
 
 @pytest.mark.parametrize("size", [1, 16, 1_000])
 def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
-    search = Searched(taps._SSE_END)
-    monkeypatch.setattr(taps, "_SSE_END", search)
+    search = Searched(taps.SSE_END)
+    monkeypatch.setattr(taps, "SSE_END", search)
     stream = b"data: " + b"x" * 60_000 + b"\n\n" + DONE
     tap = StreamTap()
     for at in range(0, len(stream), size):

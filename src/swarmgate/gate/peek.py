@@ -20,6 +20,7 @@ MOST_TOKENS = 1 << 40
 _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _text = msgspec.json.Decoder(str).decode
+_decode_options = msgspec.json.Decoder(dict[str, Raw] | None).decode
 _number = msgspec.json.Decoder(int).decode
 _KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
@@ -28,6 +29,9 @@ _LIMITS = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"}
 _CONTENT = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
 _SWITCH = frozenset({b"true", b"false", b"null"})
 _NOTHING = Raw(b"")
+_NULL, _FALSE = Raw(b"null"), Raw(b"false")
+_NO = frozenset({b"null", b"false"})
+_OPTIONS, _ASK_USAGE = "stream_options", "include_usage"
 
 
 class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tuple's is Python
@@ -43,6 +47,19 @@ class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tupl
     def with_model(self, model: str) -> bytes:
         """The body as it is sent, the caller's alias replaced by `model`."""
         return _encode(self.fields | {"model": model})
+
+    def counting(self) -> dict[str, object] | None:
+        """The `stream_options` that ask for the usage too; None if the caller's do, or are no such object."""
+        try:
+            options = _decode_options(self.fields.get(_OPTIONS, _NULL)) or {}
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None  # the target says what is wrong with them
+        asked = options.get(_ASK_USAGE, _FALSE)
+        return None if bytes(asked) not in _NO else options | {_ASK_USAGE: True}
+
+    def sent_as(self, model: str, options: dict[str, object]) -> bytes:
+        """The body with another model and other `stream_options`."""
+        return _encode(self.fields | {"model": model or self.model, _OPTIONS: options})
 
 
 def peek(body: bytes) -> Peeked:

@@ -17,6 +17,7 @@ from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
+from swarmgate.gate.injection import INJECTED, InjectedAttempt
 from swarmgate.gate.peek import Peeked
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import Shape, shape_of
@@ -45,6 +46,7 @@ class Relay:
     """One request and its answer; `call` is None until the request is whole and understood."""
 
     __slots__ = (
+        "_options",
         "_size",
         "_speaks_ms",
         "as_events",
@@ -70,6 +72,7 @@ class Relay:
         self.parts: list[bytes] = []  # of the request's body
         self._size = 0
         self._speaks_ms = 0
+        self._options: dict[str, object] | None = None  # `stream_options` of the present attempt, if the gate sets them
         self.end = end
         self.head = head
         self.path = path
@@ -122,7 +125,10 @@ class Relay:
         """The request as the next attempt sends it."""
         peeked = self.peeked
         assert peeked is not None
-        body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
+        if self._options is not None:
+            body = peeked.sent_as(model, self._options)
+        else:
+            body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
         return target.request(key, self.path, self.head, body)
 
     def request(self) -> Asked:
@@ -132,12 +138,17 @@ class Relay:
 
     def attempt(self, call: Call) -> Attempt:
         """The next attempt, at the target of the call's rung."""
-        desk, rung = self.desk, call.rung
+        desk, rung, peeked = self.desk, call.rung, self.peeked
         target = desk.targets[call.rungs[rung].target]
-        if call.whole_ms and 0 < rung == len(call.rungs) - 1 and self.peeked is not None:
-            schema = schema_in(self.peeked.fields)
+        self._options = None
+        if call.whole_ms and 0 < rung == len(call.rungs) - 1 and peeked is not None:
+            schema = schema_in(peeked.fields)
             if schema is not None:
                 return CheckedAttempt(desk.exchanges, call, target, schema)
+        if peeked is not None and peeked.stream and target.dialect.injects_usage and self.path in INJECTED:
+            self._options = peeked.counting()
+            if self._options is not None:
+                return InjectedAttempt(desk.exchanges, call, target)
         return Attempt(desk.exchanges, call, target)
 
     def show(self, call: Call) -> None:
@@ -154,7 +165,7 @@ class Relay:
             end.start_stream(head.status, headers, head.content_length)
         end.write_chunk(attempt.body)
         attempt.go_through(end.write_chunk)
-        self.peeked = None  # it will not be sent again; a stream may last for long
+        self.peeked = self._options = None  # it will not be sent again; a stream may last for long
 
     def _show_whole(self, attempt: Attempt, status: int, headers: list[Header]) -> None:
         body = attempt.held[0]

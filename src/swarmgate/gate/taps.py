@@ -16,8 +16,9 @@ from swarmgate.providers.errors import Failure, failure_at
 UNKNOWN = -1
 MOST_CARRIED_BYTES = 64 * 1024
 
-_SSE_END = re.compile(rb"\n\n|\r\n\r\n|\r\r")
-_LONGEST_END = 4
+# Two ends of lines, each LF, CRLF or CR (WHATWG HTML 9.2.5); a CR that was read last may be half of a CRLF.
+SSE_END = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
+LONGEST_END = 4
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE = b"[DONE]"
@@ -139,10 +140,10 @@ class StreamTap:
     def feed(self, payload: bytes) -> None:
         """Look at the events that became whole; one that is too long to hold is passed over."""
         carry = self.carry
-        unseen = max(0, len(carry) - _LONGEST_END + 1)  # what was searched once is not searched again
+        unseen = max(0, len(carry) - LONGEST_END + 1)  # what was searched once is not searched again
         carry += payload
         begins = 0
-        for end in _SSE_END.finditer(carry, unseen):
+        for end in SSE_END.finditer(carry, unseen):
             event = bytes(carry[begins : end.start()])
             begins = end.end()
             if not self.begun or any(mark in event for mark in _MARKS):
@@ -175,6 +176,18 @@ class StreamTap:
             self.failure = _find_failure(data, self._places) or self.failure
         self.finished = self.finished or kind in _LAST_TYPES
         self.begun = self.begun or (self.failure is None and _has_content(shape, kind))
+
+
+def counts_only(event: bytes) -> bool:
+    """Whether an event tells the usage and nothing else: `include_usage` adds it as one without choices."""
+    data = data_of(event)
+    shape = _shape(data)
+    return (
+        shape is not None
+        and _as_any(shape.choices) == []
+        and isinstance(_as_any(shape.usage), dict)
+        and _may_fail(data) is None
+    )
 
 
 class SealedTap(StreamTap):
