@@ -66,6 +66,8 @@ def test_a_budget_that_was_wrong_and_one_that_was_right(folder):
 def test_who_caused_it_and_what_it_cost_to_wait(folder):
     story = told(folder)
     assert [(row["agent"], row["sent"]) for row in story.causes] == [("eager", 80), ("a1", 60), ("<b>shy</b>", 40)]
+    assert [row["step"] for row in story.steps] == ["s1"] * 3
+    assert [row["steps"] for row in story.causes] == [1, 1, 1]
     assert story.causes[0]["refused"] + story.causes[2]["refused"] == 48
     (deferral,) = story.deferrals
     assert (deferral["reason"], deferral["deferrals"]) == ("policy_rate", 60)

@@ -28,7 +28,7 @@ from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
-from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Why
+from swarmgate.stores.journal.in_force import AT_START, InForce
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
 from swarmgate.stores.letters.shelf import Shelf
@@ -137,7 +137,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
     state = setting.state
     try:
         in_force = InForce(state, now_ms)
-        adopted = in_force.adopt(limits_of(served), Why(CONFIGURATION, "as the configuration says"), now_ms)
+        adopted = in_force.adopt(limits_of(served), AT_START, now_ms)
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None
         kept = snapshot.begin(state, now_ms, budgets, others)

@@ -5,10 +5,10 @@ The page has no script and loads nothing. Whatever agents and targets wrote is e
 """
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 from swarmgate.control.post_mortem import PostMortem
 from swarmgate.control.tally import Ruling
@@ -48,19 +48,12 @@ def tables(story: PostMortem) -> dict[str, Table]:
             list(_windows(story)),
         ),
         "Who caused it": (
+            ("agent", "goal", "task type", "steps", "sent", "429s", "cost"),
+            [(*_who(row), row["task_type"], row["steps"], *_sent(row)) for row in story.causes],
+        ),
+        "Busiest steps": (
             ("agent", "goal", "step", "task type", "sent", "429s", "cost"),
-            [
-                (
-                    row["agent"] or "unattributed",
-                    row["goal"],
-                    row["step"],
-                    row["task_type"],
-                    row["sent"],
-                    row["refused"],
-                    shown_money(row["cost_micro"]),
-                )
-                for row in story.causes
-            ],
+            [(*_who(row), row["step"], row["task_type"], *_sent(row)) for row in story.steps],
         ),
         "Put off": (
             ("reason", "blocked by", "times", "waited before, h", "told to wait, h"),
@@ -136,6 +129,14 @@ def drawing(story: PostMortem) -> str | None:
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def _who(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["agent"] or "unattributed", row["goal"]
+
+
+def _sent(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return row["sent"], row["refused"], shown_money(row["cost_micro"])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

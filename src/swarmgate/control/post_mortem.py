@@ -46,6 +46,7 @@ class PostMortem:
     rulings: list[Ruling]
     windows: Windows
     causes: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
     deferrals: list[dict[str, Any]]
     incidents: list[dict[str, Any]]
     bands: list[Band]
@@ -118,6 +119,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
             found,
             windows,
             reading.causes(link, named, span, MOST_CAUSES),
+            reading.busiest_steps(link, named, span, MOST_CAUSES),
             deferrals,
             reading.incidents(link, named, span, MOST_INCIDENTS),
             sums.bands.found(),

@@ -11,6 +11,7 @@ from typing import Any, Final, TextIO
 import structlog
 
 from swarmgate.stores.journal import rows
+from swarmgate.stores.journal.in_force import AT_START
 from swarmgate.telemetry.alerts import Notice
 
 PER_SECOND: Final = 50  # lines of one kind; bursts of ten seconds' worth
@@ -20,8 +21,10 @@ Line = tuple[str, dict[str, Any]]
 
 
 def lines(row: rows.Row) -> Iterator[Line]:
-    """The lines that a row is worth: (event, fields); empty values are left out."""
+    """The lines that a row is worth: (event, fields); empty values are left out, and limits that only go on."""
     made = _LINES.get(type(row))
+    if isinstance(row, rows.Revision) and (row.author, row.reason) == AT_START:
+        made = None
     if made is not None:
         event, fields = made(row)
         yield event, {name: value for name, value in fields.items() if value not in ("", (), 0)}

@@ -29,6 +29,9 @@ class Why(NamedTuple):
     reason: str
 
 
+AT_START: Final = Why(CONFIGURATION, "as the configuration says")
+
+
 class Limit(NamedTuple):
     """A limit as it is enforced, as it was published if it was, and whose it is; `key` = of that key alone."""
 

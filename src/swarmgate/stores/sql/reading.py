@@ -7,7 +7,7 @@ Names that people say are values of a statement, never part of its text (reliabi
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, Executable, and_, case, func, or_, select
 
 from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage, ways
 
@@ -120,18 +120,32 @@ def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[s
 
 
 def causes(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:
-    """Which steps of which agents sent most to these targets, and how often the target said that it was too much."""
-    step = (calls.c.agent, calls.c.goal, calls.c.step, calls.c.task_type)
+    """Which agents sent most to these targets, and for which goals: in how many steps, and how often it was too much."""
+    return _causes(link, (calls.c.agent, calls.c.goal, calls.c.task_type), (named, span), most)
+
+
+def busiest_steps(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:
+    """The same step by step."""
+    return _causes(link, (calls.c.agent, calls.c.goal, calls.c.step, calls.c.task_type), (named, span), most)
+
+
+def _causes(
+    link: Connection, columns: tuple[Column[str], ...], where: tuple[Sequence[str], Span], most: int
+) -> list[dict[str, Any]]:
     refused = func.sum(case((attempts.c.kind.in_(LIMIT_KINDS), 1), else_=0))
     count = func.count()
     statement = (
         select(
-            *step, count.label("sent"), refused.label("refused"), func.sum(attempts.c.cost_micro).label("cost_micro")
+            *columns,
+            func.count(calls.c.step.distinct()).label("steps"),
+            count.label("sent"),
+            refused.label("refused"),
+            func.sum(attempts.c.cost_micro).label("cost_micro"),
         )
         .join(calls, calls.c.id == attempts.c.call)
-        .where(_left_for(named, span))
-        .group_by(*step)
-        .order_by(count.desc(), *step)
+        .where(_left_for(*where))
+        .group_by(*columns)
+        .order_by(count.desc(), *columns)
         .limit(most)
     )
     return _all(link, statement)
@@ -193,5 +207,5 @@ def _left_for(named: Sequence[str], span: Span) -> ColumnElement[bool]:
     )
 
 
-def _all(link: Connection, statement: Select[Any]) -> list[dict[str, Any]]:
+def _all(link: Connection, statement: Executable) -> list[dict[str, Any]]:
     return [dict(row) for row in link.execute(statement).mappings()]
