@@ -51,10 +51,10 @@ def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
         raise BadInput("", f"{text!r}: only money has fractions")
     if (window is None) != (known is Unit.CONCURRENT):
         raise BadInput("", f'{text!r}: "concurrent" has no window, everything else has one, as in "500 per 60s"')
-    units_of_it = (
-        int(amount) * _MICRO + int((fraction or ".0")[1:].ljust(6, "0")) if known is Unit.MICRO else int(amount)
-    )
-    return Quota(units_of_it, known, 0 if window is None else parse_duration_ms(window, ""))
+    whole = int(amount)
+    if known is Unit.MICRO:
+        whole = whole * _MICRO + int((fraction or ".0")[1:].ljust(6, "0"))
+    return Quota(whole, known, 0 if window is None else parse_duration_ms(window, ""))
 
 
 def _list(value: object) -> object:

@@ -68,11 +68,6 @@ class Caps:
         self.fresh: list[Budget] = []
         self.unnamed = 0
 
-    @property
-    def agents(self) -> Sequence[str]:
-        """The names that have budgets of their own."""
-        return sorted(self._agents)
-
     def of_agent(self, agent: str) -> tuple[Budget, ...]:
         """The budgets of one agent."""
         return self._of_agent(agent)

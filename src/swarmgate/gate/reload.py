@@ -11,6 +11,7 @@ from itertools import chain
 
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book
+from swarmgate.core.caps import AGENT
 from swarmgate.core.errors import BadInput
 from swarmgate.core.kernel import shape
 from swarmgate.core.limits import BudgetKind, Limits
@@ -32,7 +33,7 @@ def reload(gate: Gate, book: Book, plan: Plan, renewed: Collection[str] = ()) ->
     `renewed` are targets whose keys were replaced. Errors: `BadInput` names the budget that cannot be changed.
     """
     wanted = dict(plan.budgets)
-    extra = list(_of_agents(gate, plan))
+    extra = list(_of_agents(book, plan))
     wanted |= dict(chain.from_iterable(budget.limits() for budget in extra))
     for name, limits in wanted.items():
         cell = book.cells.get(name)
@@ -45,11 +46,11 @@ def reload(gate: Gate, book: Book, plan: Plan, renewed: Collection[str] = ()) ->
     return {name: book.cells[name].limits for name in changed}
 
 
-def _of_agents(gate: Gate, plan: Plan) -> Iterator[Budget]:
-    """The budgets, as they are to be, of agents that have some already."""
-    if gate.desk.caps is not None and plan.caps is not None:
-        for agent in gate.desk.caps.in_use.agents:
-            yield from plan.caps.of_agent(agent)
+def _of_agents(book: Book, plan: Plan) -> Iterator[Budget]:
+    """The budgets, as they are to be, of agents that have some already, in this run or from the last."""
+    if plan.caps is not None:
+        for owner in {name.partition(": ")[0] for name in book.cells if name.startswith(AGENT)}:
+            yield from plan.caps.of_agent(owner.removeprefix(AGENT))
 
 
 def _set(gate: Gate, book: Book, name: str, limits: Limits) -> bool:
