@@ -78,7 +78,7 @@ def test_an_ending_without_a_complete_answer_outranks_its_status(ending):
     outcome = classify(Signal(200, ending))
     assert outcome.kind == ending.value
     assert outcome.ejects is Ejects.NOTHING
-    assert outcome.breaks == (ending not in {Ending.DEADLINE, Ending.ADDRESS_DENIED})
+    assert outcome.breaks == (ending not in {Ending.DEADLINE, Ending.ADDRESS_DENIED, Ending.NO_SUCH_NAME})
 
 
 def test_the_hint_decides_how_long_a_scope_stays_out():

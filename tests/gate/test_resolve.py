@@ -1,6 +1,7 @@
 """Where agents' names lead: every address judged, exactly the judged ones dialled, and no way to make it slow for others."""
 
 import asyncio
+import socket
 import threading
 from contextlib import contextmanager
 
@@ -141,10 +142,14 @@ def test_tls_verifies_the_name_that_was_asked_for():
 
 def test_a_name_that_is_not_there_is_asked_for_once_in_a_while():
     async def run():
-        with resolver({"gone.org": OSError("no such name"), "empty.org": []}) as made:
+        gone = socket.gaierror(socket.EAI_NONAME, "no such name")
+        with resolver(
+            {"gone.org": gone, "empty.org": [], "lost.org": socket.gaierror(socket.EAI_AGAIN, "later")}
+        ) as made:
             for host in ("gone.org", "gone.org", "empty.org"):
-                assert await located(made, host) is Fault.RESOLVE_FAILED
-            assert made.asked == ["gone.org", "empty.org"]
+                assert await located(made, host) is Fault.NO_SUCH_NAME
+            assert await located(made, "lost.org") is Fault.RESOLVE_FAILED
+            assert made.asked == ["gone.org", "empty.org", "lost.org"]
 
     asyncio.run(run())
 

@@ -17,6 +17,7 @@ class LostKind(Enum):
     """How an attempt died without an answer."""
 
     CONNECT = "connect"  # no connection within 5 s, or refused
+    UNNAMED = "unnamed"  # there is no such name
     DENIED = "denied"  # the name leads to an address that may not be dialled
     STALE = "stale"  # a kept connection was closed before the request left
     RESET = "reset"  # closed or reset after bytes had left

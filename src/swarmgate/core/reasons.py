@@ -55,6 +55,7 @@ class Reason(StrEnum):
     TARGET_BROKEN = "target_broken"
     TARGET_STALLED = "target_stalled"
     TARGET_ERROR = "target_error"
+    TARGET_NO_SUCH_NAME = "target_no_such_name"
     TARGET_UNREACHABLE = "target_unreachable"
     TARGET_SLOW = "target_slow"
     TARGET_CUT = "target_cut"
@@ -125,6 +126,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_BROKEN: "Most sends to the target failed lately; it gets one probe at a time until one succeeds.",
     Reason.TARGET_STALLED: "The target has refused for a quarter of an hour, or asked for a pause that long.",
     Reason.TARGET_ERROR: "The target answered with an error.",
+    Reason.TARGET_NO_SUCH_NAME: "The target's name does not exist; look at its spelling.",
     Reason.TARGET_UNREACHABLE: "No connection to the target could be made.",
     Reason.TARGET_SLOW: "The target did not answer in time.",
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",

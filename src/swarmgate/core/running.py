@@ -35,6 +35,7 @@ _new = tuple.__new__  # what every call makes is made without the Python code of
 
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
+    LostKind.UNNAMED: Ending.NO_SUCH_NAME,
     LostKind.DENIED: Ending.ADDRESS_DENIED,
     LostKind.STALE: Ending.LOST_BEFORE_BYTE,
     LostKind.RESET: Ending.LOST_BEFORE_BYTE,
@@ -53,6 +54,7 @@ _WHY = {
     Kind.CAPACITY: Reason.TARGET_CAPACITY,
     Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
     Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
+    Kind.NO_SUCH_NAME: Reason.TARGET_NO_SUCH_NAME,
     Kind.ADDRESS_DENIED: Reason.POLICY_ADDRESS,
     Kind.LOST_BEFORE_BYTE: Reason.TARGET_CUT,
     Kind.LOST_AFTER_BYTE: Reason.TARGET_CUT,

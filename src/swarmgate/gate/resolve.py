@@ -31,6 +31,7 @@ THREADS = 16
 PER_DOMAIN = 2  # who can make a resolver slow has its own names slow
 MOST_WAITING = 1_024
 MOST_KNOWN = 4_096
+_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 TUNNEL = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
 
 
@@ -187,8 +188,8 @@ class TargetResolver:
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 found = self._judged(await asyncio.wrap_future(work))
-        except (OSError, UnicodeError):  # TimeoutError is an OSError
-            found = Fault.RESOLVE_FAILED
+        except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
+            found = Fault.NO_SUCH_NAME if getattr(error, "errno", None) in _NO_SUCH_NAME else Fault.RESOLVE_FAILED
         self._keep(host, found)
         for origin, located in self._waiting.pop(host):
             located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
@@ -202,7 +203,7 @@ class TargetResolver:
         inside = host_verdict(found.canonical.lower().removesuffix(".")) if found.canonical else None
         if (inside is not None and inside.denied) or any(verdict(address).denied for address in found.addresses):
             return self._denied()
-        return found.addresses or Fault.RESOLVE_FAILED
+        return found.addresses or Fault.NO_SUCH_NAME
 
     def _denied(self) -> Fault:
         self.denied += 1

@@ -12,6 +12,7 @@ class Fault(Enum):
     """What happened: (code, sentence, whether request bytes may have left)."""
 
     RESOLVE_FAILED = ("resolve_failed", "the target's name has no address that may be dialled", False)
+    NO_SUCH_NAME = ("no_such_name", "there is no such name, or it has no address", False)
     ADDRESS_DENIED = ("address_denied", "the target's name leads to an address that may not be dialled", False)
     CONNECT_REFUSED = ("connect_refused", "the target refused the connection or cannot be reached", False)
     CONNECT_TIMEOUT = ("connect_timeout", "no connection within the connect limit", False)

@@ -302,6 +302,16 @@ def test_a_name_that_leads_inside_is_refused_at_the_dial():
     assert (answer.status, answer.said["code"], ends) == (403, "policy_address", ["refused"])
 
 
+def test_a_name_that_is_not_there_is_told_at_once_and_tried_once():
+    async def act(on):
+        on.gate.egress.resolver._look_up = lambda _name: Found(())
+        return await on.get("http://invented.example/"), on.gate.egress.resolver.lookups, on.ends
+
+    answer, lookups, ends = run(act)
+    assert (answer.status, answer.said["code"], lookups, ends) == (502, "target_no_such_name", 1, ["failed"])
+    assert "error=dns_error" in answer.headers["proxy-status"]
+
+
 def test_a_request_of_ours_that_comes_back_is_a_loop():
     async def act(on):
         hop = (await on.get("http://a.org/")).status, on.world.hits[0].headers["x-swarmgate-hop"]

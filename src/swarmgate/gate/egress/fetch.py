@@ -26,6 +26,7 @@ _LOST = {
     Fault.CLOSED_EARLY: LostKind.RESET,
     Fault.TIMEOUT: LostKind.FIRST_CONTENT,
     Fault.ADDRESS_DENIED: LostKind.DENIED,
+    Fault.NO_SUCH_NAME: LostKind.UNNAMED,
 }
 
 

@@ -24,6 +24,7 @@ from swarmgate.ports import AttemptFacts
 
 IDLE_MS = 300_000
 USUAL_LIFE_MS = 3_600_000
+_UNCONNECTED = {Fault.ADDRESS_DENIED: LostKind.DENIED, Fault.NO_SUCH_NAME: LostKind.UNNAMED}
 
 
 class Tunnel:
@@ -127,7 +128,7 @@ class Pipe:
 
     def on_no_connection(self, fault: Fault) -> None:
         """There is none."""
-        kind = LostKind.DENIED if fault is Fault.ADDRESS_DENIED else LostKind.CONNECT
+        kind = _UNCONNECTED.get(fault, LostKind.CONNECT)
         self._desk.fire(self.call, Lost(kind, sent=False))
 
     def send(self) -> bool:
