@@ -7,7 +7,7 @@ import openai
 import pytest
 from msgspec import Raw
 from stage import DONE, FINISH, LAST, STREAM_HEAD, UNARY, framed, stage, token, whole
-from test_ladders import OVERLOADED, TWO
+from test_ladders_served import OVERLOADED, TWO
 from test_shapes import ASK, gpt
 
 from swarmgate.gate.structured import fits, schema_in, text_of
