@@ -16,6 +16,12 @@ from swarmgate.lab.demo.run import ArmSetup, Places
 from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import Seen, rows_of
 
+TITLES = {
+    "gate": "through the gate",
+    "direct": "each agent by itself, backing off locally",
+    "one budget": "one global budget for everything",
+    "one key": "through the gate with one key",
+}
 QUIET_S = 5.0  # where nobody looks at a terminal, a line so often
 
 
@@ -43,7 +49,7 @@ class LiveScreen:
         """An arm begins."""
         self._setup, self._tail, self._said_s = setup, Tail(places.witness), 0.0
         where = f", gate at http://127.0.0.1:{places.gate_port}" if places.gate_port else ""
-        told = f"[bold]{setup.name}[/], {setup.calm_s + setup.seconds} s: {self._plan.agents:,} agents{where}"
+        told = f"[bold]{TITLES[setup.name]}[/], {setup.calm_s + setup.seconds} s: {self._plan.agents:,} agents{where}"
         self._console.print(told, highlight=False)
 
     def progress(self, progress: Progress) -> None:
@@ -71,7 +77,7 @@ class LiveScreen:
         )
         rows.add_row(f"left at {self._plan.keys} keys", tail.bars(self._plan))
         rows.add_row("busiest hosts", tail.hosts() or "-")
-        title = f"{setup.name}: {_phase(now, setup)}"
+        title = f"{TITLES[setup.name]}: {_phase(now, setup)}"
         return Group(Text(title, "bold"), rows)
 
 

@@ -57,10 +57,10 @@ def arms_of(plan: DemoPlan) -> list[ArmSetup]:
     """The arms in their order; those of length 0 are left out."""
     lengths = plan.lengths
     every = [
-        ArmSetup("through the gate", "gate", lengths.gate, plan.keys, lengths.calm),
-        ArmSetup("direct agents", "direct", lengths.direct, plan.keys),
-        ArmSetup("one global budget", "one_budget", lengths.one_budget, plan.keys),
-        ArmSetup("gate, one key", "gate", lengths.one_key, 1),
+        ArmSetup("gate", "gate", lengths.gate, plan.keys, lengths.calm),
+        ArmSetup("direct", "direct", lengths.direct, plan.keys),
+        ArmSetup("one budget", "one_budget", lengths.one_budget, plan.keys),
+        ArmSetup("one key", "gate", lengths.one_key, 1),
     ]
     return [one for one in every if one.seconds]
 

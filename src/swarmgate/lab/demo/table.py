@@ -1,8 +1,9 @@
 """The demo's result in words: one column an arm, the promises with their verdicts, and all of it as JSON."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from swarmgate.lab.demo.figures import CLASSES, ArmFigures, Waits
@@ -22,27 +23,30 @@ class Promise(NamedTuple):
     kept: bool
 
 
-def _waits(rank: str) -> Callable[[ArmFigures], str]:
+def _wait(rank: str, share: Literal["p50_ms", "p99_ms"]) -> Callable[[ArmFigures], str]:
     def cell(arm: ArmFigures) -> str:
         waits = arm.waits.get(rank)
-        return "none served" if waits is None else f"{waits.p50_ms:,} / {waits.p99_ms:,} ms"
+        return "none served" if waits is None else f"{getattr(waits, share):,} ms"
 
     return cell
 
 
 ROWS: tuple[Row, ...] = (
-    ("model calls wanted", lambda arm: f"{arm.wanted_qps:,.0f}/s, {arm.wanted_tpm / 1e6:,.1f} M TPM"),
-    ("model calls answered", lambda arm: f"{arm.qps:,.0f}/s, {arm.tpm / 1e6:,.1f} M TPM"),
-    ("goodput against compiled limits", lambda arm: f"{arm.compiled_share:.1%}"),
-    ("refusals by targets that agents saw", lambda arm: f"{arm.refused:,}"),
-    ("arrivals over a published limit", lambda arm: f"{sum(arm.over_limit.values()):,}"),
-    ("  at so many keys and hosts", lambda arm: f"{len(arm.over_limit):,}"),
-    ("calls given up or failed", lambda arm: f"{arm.fates['gave_up'] + arm.fates['failed']:,}"),
-    *((f"wait of {rank} for the target, P50 / P99", _waits(rank)) for rank in CLASSES),
-    ("deferrals, share of sends", lambda arm: f"{arm.deferral_share:.1%}"),
-    ("connections reused at the provider", lambda arm: f"{arm.reuse:.1%}"),
-    ("pages fetched, from hosts", lambda arm: f"{arm.fetched:,} from {arm.hosts:,}"),
-    ("provider's bill per M tokens answered", lambda arm: f"{arm.cost_micro / max(1, arm.answered_tokens):,.3f}"),
+    ("model calls wanted", lambda arm: f"{arm.wanted_qps:,.0f}/s"),
+    ("tokens wanted", lambda arm: f"{arm.wanted_tpm / 1e6:,.1f} M/min"),
+    ("model calls answered", lambda arm: f"{arm.qps:,.0f}/s"),
+    ("tokens answered", lambda arm: f"{arm.tpm / 1e6:,.1f} M/min"),
+    ("of the compiled limits", lambda arm: f"{arm.compiled_share:.1%}"),
+    ("refusals agents saw", lambda arm: f"{arm.refused:,}"),
+    ("arrivals over a limit", lambda arm: f"{sum(arm.over_limit.values()):,}"),
+    ("  at keys and hosts", lambda arm: f"{len(arm.over_limit):,}"),
+    ("calls given up", lambda arm: f"{arm.fates['gave_up'] + arm.fates['failed']:,}"),
+    *((f"{rank} waits, median", _wait(rank, "p50_ms")) for rank in CLASSES),
+    *((f"{rank} waits, P99", _wait(rank, "p99_ms")) for rank in CLASSES),
+    ("deferrals per send", lambda arm: f"{arm.deferral_share:.1%}"),
+    ("connections reused", lambda arm: f"{arm.reuse:.1%}"),
+    ("pages fetched", lambda arm: f"{arm.fetched:,}"),
+    ("bill per M tokens", lambda arm: f"{arm.cost_micro / max(1, arm.answered_tokens):,.3f}"),
 )
 
 
@@ -86,7 +90,7 @@ def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
 
 def as_promises(told: Sequence[Promise]) -> Table:
     """The promises, one a line."""
-    table = Table(title="What the gate was to show", show_header=False)
+    table = Table(title="What the gate was to show", show_header=False, box=SIMPLE_HEAD, pad_edge=False)
     for promise in told:
         mark = "[green]yes[/]" if promise.kept else "[red]no[/]"
         table.add_row(promise.text, promise.came_to, mark)
