@@ -54,13 +54,13 @@ class Screen(Protocol):
 
 
 def arms_of(plan: DemoPlan) -> list[ArmSetup]:
-    """The arms in their order; those of length 0 are left out."""
+    """The arms in their order; those of length 0 are left out, and one key where there is only one."""
     lengths = plan.lengths
     every = [
         ArmSetup("gate", "gate", lengths.gate, plan.keys, lengths.calm),
         ArmSetup("direct", "direct", lengths.direct, plan.keys),
         ArmSetup("one budget", "one_budget", lengths.one_budget, plan.keys),
-        ArmSetup("one key", "gate", lengths.one_key, 1),
+        ArmSetup("one key", "gate", lengths.one_key if plan.keys > 1 else 0, 1),
     ]
     return [one for one in every if one.seconds]
 

@@ -52,10 +52,9 @@ ROWS: tuple[Row, ...] = (
 
 def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
     """One column an arm."""
-    title = (
-        f"{plan.agents:,} agents, {plan.keys} keys, {OVERLOAD_PERCENT} % of what their budgets allow, one trace for all"
-    )
-    table = Table(title=title, caption="The first window of each arm is left out of rates and waits.")
+    title = f"{plan.agents:,} agents want {OVERLOAD_PERCENT} % of what {plan.keys} keys' budgets allow"
+    caption = "One trace for all arms, their first windows left out.\nLimits and waits are told by the witnesses at the targets."
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for arm in found:
         table.add_column(arm.name, justify="right")
