@@ -69,7 +69,7 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
     Errors: KeyError names a budget that is not defined, `BadInput` a demand below zero; nothing was taken.
     """
     now_ms = raw_ms + book.offset_ms
-    if now_ms > book.now_ms:  # the usual case of `advance`, without the call
+    if now_ms >= book.now_ms:  # the usual case of `advance`, without the call
         book.now_ms = now_ms
     else:
         now_ms = advance(book, raw_ms)
@@ -131,7 +131,7 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
     Returns (now, units of debt). Budgets no longer known are skipped: a lost store forgot the reservation too.
     """
     now_ms = raw_ms + book.offset_ms
-    if now_ms > book.now_ms:
+    if now_ms >= book.now_ms:
         book.now_ms = now_ms
     else:
         now_ms = advance(book, raw_ms)

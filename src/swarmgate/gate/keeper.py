@@ -15,6 +15,7 @@ from swarmgate.core.scope import PREFIX, Scope, key_hash
 _PREFIX = PREFIX.encode()
 _BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
 _SCHEMES = (b"authorization", b"proxy-authorization")
+_PLACES = _BARE + _SCHEMES
 MOST_REMEMBERED = 4_096
 LONGEST_KEY = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
 
@@ -38,10 +39,23 @@ class Keeper:
     def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
         """Whose key a head carries; None = it has none that is good."""
         key = presented(fields)
-        if not key or len(key) > LONGEST_KEY:
+        return self._of(key) if key else None
+
+    def refuses(self, fields: Mapping[bytes, bytes]) -> Reason | None:
+        """Why a request may not come in; None if it may. A key that is no good is refused even where none is needed."""
+        key = presented(fields)
+        if not key and not self.required:
             return None
+        if key and self._of(key) is not None:
+            return None
+        self.refused += 1
+        return Reason.CALLER_KEY_REFUSED if key else Reason.CALLER_KEY_MISSING
+
+    def _of(self, key: bytes) -> Scope | None:
         if key in self._seen:
             scope = self._seen[key]
+        elif len(key) > LONGEST_KEY:
+            return None
         else:
             scope = self._scopes.get(key_hash(key.decode("latin-1"), self._pepper))
             if len(self._seen) >= MOST_REMEMBERED:
@@ -49,22 +63,15 @@ class Keeper:
             self._seen[key] = scope
         return scope if scope is not None and scope.lives(self._now_ms()) else None
 
-    def refuses(self, fields: Mapping[bytes, bytes]) -> Reason | None:
-        """Why a request may not come in; None if it may. A key that is no good is refused even where none is needed."""
-        if self.scope(fields) is not None:
-            return None
-        if presented(fields):
-            self.refused += 1
-            return Reason.CALLER_KEY_REFUSED
-        if self.required:
-            self.refused += 1
-            return Reason.CALLER_KEY_MISSING
-        return None
-
 
 def presented(fields: Mapping[bytes, bytes]) -> bytes:
     """The agent key in a head; empty = none. What does not look like one is some SDK's placeholder."""
-    return next((value for value in _presented(fields) if value.startswith(_PREFIX)), b"")
+    for name in _PLACES:  # most heads have none of ours in them: no more than a look at each place
+        if name in fields:
+            value = fields[name]
+            if _PREFIX in value or value[:6].lower() == b"basic ":
+                return next((one for one in _presented(fields) if one.startswith(_PREFIX)), b"")
+    return b""
 
 
 def _presented(fields: Mapping[bytes, bytes]) -> Iterable[bytes]:
