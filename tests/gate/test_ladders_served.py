@@ -5,22 +5,9 @@ import asyncio
 import anthropic
 import openai
 import pytest
+from sdks import ASK, OVERLOADED, TWO, claude, gpt
 from stage import KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
-from test_shapes import ASK, claude, gpt
 
-TWO = """
-[targets.first]
-base_url = "http://127.0.0.1:{port}/first"
-keys = {{ one = "env:KEY" }}
-
-[targets.second]
-base_url = "http://127.0.0.1:{port}/second"
-keys = {{ two = "env:KEY" }}
-
-[routes]
-m = ["first/large", "second/small"]
-"""
-OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 RATE = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
 
 

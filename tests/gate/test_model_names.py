@@ -5,9 +5,9 @@ import asyncio
 import anthropic
 import openai
 import pytest
+from sdks import claude, gpt
 from stage import TARGET, stage
 from test_front import TEXT, answered, request
-from test_shapes import claude, gpt
 from wires import Bench
 
 ROUTES = TARGET + '[routes]\nfast = "up/small"\n"big/one" = "up/large"\n"claude-*" = "up/*"\n'

@@ -5,9 +5,9 @@ import json
 
 import openai
 import pytest
+from sdks import gpt
 from stage import KEY, TARGET, UNARY, stage, unary, warm, whole
 from test_front import TEXT, answered, request
-from test_shapes import gpt
 from wires import Bench
 
 from eventually import eventually

@@ -8,6 +8,7 @@ import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sdks import ASK, claude, gpt
 from stage import STREAM_HEAD, TARGET, event, framed, stage
 from test_front import TEXT, request
 from wires import Bench
@@ -18,15 +19,6 @@ from swarmgate.gate.shapes import ANTHROPIC, OPENAI, PROBLEM, RESPONSES, shape_o
 
 NOW = {"x-swarmgate-wait": "0s"}
 FULL = TARGET + 'limits = ["1 per 60s"]\n'
-ASK = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-
-
-def claude(port):
-    return anthropic.AsyncAnthropic(base_url=f"http://127.0.0.1:{port}", api_key="agent", max_retries=0)
-
-
-def gpt(port):
-    return openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="agent", max_retries=0)
 
 
 @pytest.mark.parametrize(

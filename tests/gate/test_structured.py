@@ -6,9 +6,8 @@ import json
 import openai
 import pytest
 from msgspec import Raw
+from sdks import ASK, OVERLOADED, TWO, gpt
 from stage import DONE, FINISH, LAST, STREAM_HEAD, UNARY, framed, stage, token, whole
-from test_ladders_served import OVERLOADED, TWO
-from test_shapes import ASK, gpt
 
 from swarmgate.gate.structured import fits, schema_in, text_of
 

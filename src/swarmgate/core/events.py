@@ -16,6 +16,8 @@ from swarmgate.core.reasons import Reason
 class LostKind(Enum):
     """How an attempt died without an answer."""
 
+    CONNECT_TIMEOUT = "connect_timeout"  # no answer to a dial within 5 s
+    POOL_FULL = "pool_full"  # too many calls wait for a connection already; says nothing about the target
     CONNECT = "connect"  # no connection within 5 s, or refused
     UNNAMED = "unnamed"  # there is no such name
     DENIED = "denied"  # the name leads to an address that may not be dialled

@@ -71,8 +71,13 @@ def unserved(call: Call, _event: object, now_ms: int) -> Commands:
     """No connection as long as the caller's patience lasted: all are in use, or too much is on its way."""
     if now_ms < call.alarm_ms:
         return ()
+    return (ABORT, *crowded_out(call, now_ms))
+
+
+def crowded_out(call: Call, now_ms: int) -> Commands:
+    """No connection is to be had because too many calls want one: that is a line, and no failure of the target."""
     denied = synthetic(call, now_ms, now_ms + COME_BACK_MS, call.rungs[call.rung].target, BlockKind.EVENT)
-    return (ABORT, *_defer(call, denied, Reason.POLICY_SLOTS))
+    return _defer(call, denied, Reason.POLICY_SLOTS)
 
 
 def ask(call: Call, _event: object, now_ms: int) -> Commands:

@@ -16,6 +16,7 @@ from swarmgate.core.queueing import (
     RENEW_MS,
     Commands,
     connect,
+    crowded_out,
     end,
     has_next_rung,
     leave,
@@ -36,6 +37,8 @@ _new = tuple.__new__  # what every call makes is made without the Python code of
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
     LostKind.UNNAMED: Ending.NO_SUCH_NAME,
+    LostKind.CONNECT_TIMEOUT: Ending.CONNECT_TIMEOUT,
+    LostKind.POOL_FULL: Ending.CONNECT_FAILED,
     LostKind.DENIED: Ending.ADDRESS_DENIED,
     LostKind.STALE: Ending.LOST_BEFORE_BYTE,
     LostKind.RESET: Ending.LOST_BEFORE_BYTE,
@@ -148,6 +151,8 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
 
 def unconnected(call: Call, event: Lost, now_ms: int) -> Commands:
     """No connection: nothing was taken, nothing left."""
+    if event.kind is LostKind.POOL_FULL:
+        return crowded_out(call, now_ms)
     tried(call, now_ms)
     outcome = classify(Signal(ending=_ENDINGS[event.kind]))
     return follow(call, outcome, now_ms, sent=False, used=0)

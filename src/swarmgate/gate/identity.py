@@ -20,6 +20,7 @@ PREFIX = b"x-swarmgate-"
 AS = b"/as/"
 RANKS = {"P0": 0, "P1": 1, "P2": 2}
 USUAL_RANK = 1
+LONGEST_NAME = 40  # of a header, where its likeness to ours is looked for
 _STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
 _OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key")
 NAMES = (*_STEP, *_OTHERS)
@@ -65,7 +66,7 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
             said[field[len(PREFIX) :].decode("ascii", "replace")] = line.decode("utf-8", "replace")
     for name, value in said.items():
         if name not in NAMES:
-            close = get_close_matches(name, NAMES, n=1)
+            close = get_close_matches(name[:LONGEST_NAME], NAMES, n=1)
             raise BadInput(_header(name), f"is unknown; nearest is {_header(close[0])}" if close else "is unknown")
         if not _WORD.fullmatch(value):
             raise BadInput(_header(name), "is not 1 to 128 visible ASCII characters")

@@ -99,8 +99,12 @@ class Relay:
 
     def on_gone(self) -> None:
         """The caller left."""
-        if self.call is not None:
-            self.desk.fire(self.call, CLIENT_LEFT)
+        call = self.call
+        if call is None:
+            return
+        if call.committed and isinstance(call.wire, Attempt):
+            call.wire.report(self.desk.exchanges.now_ms())  # what was generated is charged, also beyond its estimate
+        self.desk.fire(call, CLIENT_LEFT)
 
     def on_pause(self) -> None:
         """The caller reads too slowly: stop the target."""

@@ -31,8 +31,10 @@ OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 _PLAIN = b"identity"
+_JSON_BEGINS = frozenset({b"{", b"["})
 _may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
 
+UNCONNECTED = {Fault.CONNECT_TIMEOUT: LostKind.CONNECT_TIMEOUT, Fault.POOL_FULL: LostKind.POOL_FULL}
 _LOST = {
     Fault.CLOSED_EARLY: LostKind.RESET,
     Fault.TIMEOUT: LostKind.FIRST_CONTENT,
@@ -98,9 +100,9 @@ class Attempt:
         self.end = end
         self._exchanges.fire(self.call, READY)
 
-    def on_no_connection(self, _fault: Fault) -> None:
+    def on_no_connection(self, fault: Fault) -> None:
         """There is none; nothing left."""
-        self._exchanges.fire(self.call, Lost(LostKind.CONNECT, sent=False))
+        self._exchanges.fire(self.call, Lost(UNCONNECTED.get(fault, LostKind.CONNECT), sent=False))
 
     def send(self) -> bool:
         """Write the request; False if the connection was closed meanwhile."""
@@ -173,6 +175,8 @@ class Attempt:
         if len(self.held) != 1:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
+        if self.held[0][:1] != b"{" and failure is None:
+            failure = self._no_answer()
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
@@ -304,6 +308,14 @@ class Attempt:
         assert call.route is not None
         ring = call.rungs[call.rung].ring
         return quotas.left(ring, call.route.key, head, exchanges.now_ms(), exchanges.unix_s)
+
+    def _no_answer(self) -> Failure | None:
+        """A redirect, or a page of something between: no provider answers so (UP-09, UP-10)."""
+        head, body = self.head, self.held[0]
+        sealed = head is not None and head.fields.get(b"content-encoding", _PLAIN) != _PLAIN
+        if self.status < 300 and (sealed or body.lstrip()[:1] in _JSON_BEGINS):
+            return None
+        return Failure(message=f"answered {self.status} with {len(body)} bytes that are no JSON")
 
     def _verdict(self, failure: Failure | None) -> Outcome:
         """What a whole answer means."""

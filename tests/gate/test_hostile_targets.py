@@ -1,0 +1,162 @@
+"""Targets that lie, break or poison: each check has its number in the catalogue of failures (UP: hostile or broken targets)."""
+
+import gzip
+import json
+
+import pytest
+from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
+from test_front import TEXT, request
+from test_relay import started
+from wires import Bench
+
+GOOD = whole(UNARY)
+
+
+def until_ended(bench, raw=None):
+    """Every attempt meets the same answer, or the end of its connection, until the call has ended."""
+    for _ in range(60):
+        if bench.ends:
+            return
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+            end, wire = bench.dialler.opened[-1]
+            if raw is not None:
+                end.data_received(raw)
+            if not wire.closing:
+                wire.closing = True
+                end.connection_lost(None)
+        bench.pass_time(1_000)
+
+
+def told(bench):
+    head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    "raw", [GOOD, GOOD.replace(b"content-length: 277", b"transfer-encoding: chunked")], ids=["cl", "x"]
+)
+def test_up_01_a_whole_answer_cut_at_any_byte_is_never_shown_short(raw):
+    for cut in range(0, len(raw), 7):
+        bench, end, wire = started(stream=False)
+        if cut:
+            end.data_received(raw[:cut])
+        wire.closing = True
+        end.connection_lost(None)
+        assert bench.wire.written == []
+        until_ended(bench)
+        status, error = told(bench)
+        assert (status, error["code"]) == (502, "target_cut")
+
+
+def test_up_01_se_03_a_stream_cut_at_any_byte_ends_with_an_error_and_never_done():
+    raw = STREAM_HEAD + b"".join(map(framed, (token("a"), token("b"), DONE)))
+    first = len(STREAM_HEAD + framed(token("a")))
+    for cut in range(first, len(raw) - len(framed(DONE)), 5):
+        bench, end, wire = started(stream=True)
+        end.data_received(raw[:cut])
+        wire.closing = True
+        end.connection_lost(None)
+        said = b"".join(bench.wire.written)
+        assert b'"code":"target_cut"' in said
+        assert b"[DONE]" not in said
+        assert not said.endswith(LAST)
+        assert bench.ends == ["failed"]
+
+
+@pytest.mark.parametrize("extra", [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", b"x", b"\r\n"])
+def test_up_02_03_what_follows_an_answer_reaches_nobody(extra):
+    bench, end, wire = started(stream=False)
+    end.data_received(GOOD + extra)
+    assert bench.ends == ["answered"]
+    assert b"hello" not in b"".join(bench.wire.written)
+    assert wire.closing
+
+
+GARBAGE = {
+    "UP-03 length and chunks": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "UP-03 chunk overflow": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n{",
+    "UP-04 103 without end": b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 1_000,
+    "UP-04 stray 101": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n",
+    "UP-05 HTTP/0.9": b"<html>hello</html>",
+    "UP-05 another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "UP-05 NUL in a header": b"HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 2\r\n\r\n{}",
+    "UP-05 endless head": b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
+    "UP-05 long status line": b"HTTP/1.1 200 " + b"O" * 65_536 + b"\r\n\r\n",
+    "UP-09 a portal's page": whole({}).replace(b"{}", b"<html>log in</html>").replace(b": 2\r\n", b": 19\r\n"),
+    "UP-09 nothing": b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",
+    "UP-10 redirect": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_an_error_of_the_target_and_nothing_of_it_is_shown(name):
+    bench, end, wire = started(stream=False)
+    end.data_received(GARBAGE[name])
+    if not wire.closing:
+        wire.closing = True
+        end.connection_lost(None)
+    until_ended(bench, GARBAGE[name])
+    status, error = told(bench)
+    assert status == 502
+    assert error["code"].startswith("target_")
+    assert len(bench.dialler.opened) <= 4
+    assert b"location" not in bench.wire.written[0]
+
+
+def test_up_06_an_endless_stream_ends_with_the_callers_time():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    body = b'{"model":"fast","stream":true}'
+    bench.client.data_received(request("/v1/chat/completions", body, "POST", "x-swarmgate-timeout: 20s"))
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    end.data_received(STREAM_HEAD)
+    for _ in range(30):
+        if not wire.closing:
+            end.data_received(framed(token("again ")))
+        bench.pass_time(1_000)
+    assert bench.ends == ["failed"]
+    assert wire.closing
+    assert b'"code":"caller_deadline"' in b"".join(bench.wire.written)
+
+
+def test_up_07_a_byte_now_and_then_is_no_progress():
+    bench, end, wire = started(stream=False)
+    end.data_received(GOOD[:-100])
+    for number in range(5):
+        bench.pass_time(29_000)
+        if not wire.closing:
+            end.data_received(GOOD[-100 + number : -99 + number])
+    assert wire.closing
+    until_ended(bench)
+    assert told(bench)[0] in {502, 504}
+
+
+def test_up_08_a_bomb_goes_through_as_it_is():
+    bench, end, _ = started(stream=False)
+    bomb = gzip.compress(b"0" * 10_000_000)
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    end.data_received(head % len(bomb) + bomb)
+    assert b"".join(bench.wire.written).endswith(bomb)
+    note = next(entry.noted for entry in bench.gate.journal.entries if hasattr(entry.noted, "used"))
+    assert note.used == -1  # charged by its estimate
+
+
+def test_up_11_up_16_cookies_and_trailers_stay_here():
+    bench, end, _ = started(stream=True)
+    head = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nset-cookie: session=1\r\ntrailer: set-cookie\r\n\r\n")
+    end.data_received(head + framed(token("a")) + framed(DONE) + b"0\r\nset-cookie: later=1\r\n\r\n")
+    assert b"cookie" not in b"".join(bench.wire.written).lower()
+    assert bench.ends == ["answered"]
+
+
+def test_up_14_a_wait_of_thirty_years_is_a_deferral_and_no_sleep():
+    bench, end, _ = started(stream=False)
+    end.data_received(whole({"error": {"message": "slow down"}}, "429 Too Many", "retry-after: 1000000000\r\n"))
+    for _ in range(25):
+        bench.pass_time(1_000)
+    assert bench.ends == ["deferred"]
+    assert len(bench.dialler.opened) == 1
+    head = bench.wire.written[0].split(b"\r\n\r\n")[0]
+    assert b"x-should-retry: false" in head
