@@ -103,6 +103,7 @@ def _policy(name: str, table: PolicyTable) -> Policy:
         ports=frozenset(table.ports),
         refusals=frozenset(table.refusals),
         traces=table.trace,
+        honours_keys=table.honours_keys,
         shadow=table.mode == "shadow",
     )
 

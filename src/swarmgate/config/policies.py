@@ -79,6 +79,7 @@ class PolicyTable(Table):
     ports: tuple[Port, ...] = ()
     refusals: tuple[Annotated[int, Field(ge=400, le=599)], ...] = ()
     trace: bool = False
+    honours_keys: bool = False
     callers_may_say_read: bool = False
 
     @model_validator(mode="before")

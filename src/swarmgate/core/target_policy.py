@@ -22,7 +22,8 @@ class Policy:
     """
     One policy: `budgets` by path class (`""` = no class matched), a class has those of the whole host too.
 
-    `refusals` are statuses that mean "too fast" here besides 429. `shadow`: its budgets only watch. None and empty =
+    `refusals` are statuses that mean "too fast" here besides 429. `honours_keys`: a repeat with the same Idempotency-Key has
+    no second effect here, so a write that carries one may be sent again (design 2: P7). `shadow`: its budgets only watch. None and empty =
     what holds without a policy.
     """
 
@@ -37,6 +38,7 @@ class Policy:
     ports: frozenset[int] = frozenset()
     refusals: frozenset[int] = frozenset()
     traces: bool = False
+    honours_keys: bool = False
     shadow: bool = False
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from outside import Caller, stage, to, whole
+from outside import FAST, Caller, stage, to, whole
 
 from eventually import eventually
 from swarmgate.control.writes import WriteOrders
@@ -15,22 +15,22 @@ KEYED = {"idempotency-key": "k1", "x-swarmgate-agent": "a"}
 
 
 @contextlib.asynccontextmanager
-async def keeping(folder, reply):
+async def keeping(folder, reply, text=FAST):
     with contextlib.closing(Writes.opened(folder)) as writes:
         orders = WriteOrders(writes).table
 
         async def ask(order, **said):
             return await orders[order](said)
 
-        async with stage(reply) as on:
+        async with stage(reply, text) as on:
             on.gate.keep_writes("run", ask)
             yield on
             await eventually(lambda: not on.gate.callers.once._tasks)
 
 
-def run(folder, act, reply=lambda _hit: whole(201, b"made")):
+def run(folder, act, reply=lambda _hit: whole(201, b"made"), text=FAST):
     async def play():
-        async with keeping(folder, reply) as on:
+        async with keeping(folder, reply, text) as on:
             return await act(on)
 
     return asyncio.run(play())
@@ -119,3 +119,41 @@ def test_two_tenants_never_share_a_key(tmp_path):
     assert (first.status, second.status, len(hits)) == (201, 201, 2)
     assert "x-swarmgate-replayed" not in second.headers
     assert not [value for headers in hits for value in headers.values() if "sgk_" in value]
+
+
+HONEST = (
+    FAST
+    + """
+[policies.honest]
+hosts = ["a.org"]
+limits = ["1000 per 1s"]
+honours_keys = true
+"""
+)
+
+
+def test_a_host_that_honours_keys_is_asked_again_with_the_same_key(tmp_path):
+    answers = iter([b"", whole(201, b"made")])
+    named = {"x-swarmgate-agent": "a", "x-swarmgate-task": "t", "x-swarmgate-op": "7"}
+
+    async def act(on):
+        answer = await on.caller.ask("POST", to(URL), named, b"row")
+        return answer, [hit.headers.get("idempotency-key") for hit in on.world.hits]
+
+    answer, keys = run(tmp_path, act, lambda _hit: next(answers), HONEST)
+    assert (answer.status, answer.body) == (201, b"made")
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+    assert keys[0]
+
+
+def test_a_host_that_promised_nothing_gets_no_key_of_ours_and_no_repeat(tmp_path):
+    named = {"x-swarmgate-agent": "a", "x-swarmgate-task": "t", "x-swarmgate-op": "7"}
+
+    async def act(on):
+        answer = await on.caller.ask("POST", to(URL), named, b"row")
+        return answer, [hit.headers.get("idempotency-key") for hit in on.world.hits]
+
+    answer, keys = run(tmp_path, act, lambda _hit: b"")
+    assert answer.said["code"] == "target_unknown_effect"
+    assert keys == [None]

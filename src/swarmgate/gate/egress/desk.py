@@ -71,8 +71,13 @@ class EgressDesk:
 
     def _begin(self, forward: "Forward", call: Call) -> None:
         """A write that carries a key is put on file first. Errors: `BadInput`."""
-        if forward.streams and key_of(forward.fields, call.step, owner(call)) is not None:
-            raise BadInput("body", f"is longer than the {MOST_HELD_BYTES} bytes that a write with a key may have")
+        key = key_of(forward.fields, call.step, owner(call)) if call.effect is Effect.WRITE else None
+        if key is not None:
+            if forward.streams:
+                raise BadInput("body", f"is longer than the {MOST_HELD_BYTES} bytes that a write with a key may have")
+            if forward.errand.place.judged.policy.honours_keys:
+                call.keyed = True
+                forward.carry(key.sent.encode())
         self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
     def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int, team: str) -> Call:

@@ -60,6 +60,10 @@ class Forward(Streaming):
         """The form in which its caller reads errors."""
         return PROBLEM
 
+    def carry(self, key: bytes) -> None:
+        """Send this idempotency key along."""
+        self.errand = self.errand._replace(manners=self.errand.manners._replace(key=key))
+
     def attempt(self, call: Call) -> Fetch:
         """The next attempt."""
         target = self.errand.place.target

@@ -4,6 +4,7 @@ from base64 import b64encode
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from swarmgate.core.idempotency import HEADER
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate.egress.rewrite import CREDENTIALS
 from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
@@ -15,6 +16,7 @@ OURS = b"x-swarmgate-"
 UPGRADE = b"x-swarmgate-upgrade"
 _TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
 _AGENT = b"user-agent"
+IDEMPOTENCY = HEADER.encode()
 _MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})  # an agent's key for the gate is nobody else's
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
@@ -25,6 +27,7 @@ class Manners(NamedTuple):
     user_agent: bytes = b""
     traces: bool = False
     bare: bool = False  # without credentials
+    key: bytes = b""  # of a write, made from agent, task and operation, for a host that honours such keys
 
 
 def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | None, *, chunked: bool) -> bytes:
@@ -35,6 +38,8 @@ def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | No
     if url.credential is not None and not manners.bare and b"authorization" not in head.fields:
         secret = b64encode(unquote_to_bytes(url.credential.userinfo))
         headers.append((b"authorization", b"Basic " + secret))
+    if manners.key and IDEMPOTENCY not in head.fields:
+        headers.append((IDEMPOTENCY, manners.key))
     headers.append(_hop(head))
     if length is None and not chunked and head.method in _WITH_BODY:
         length = 0
