@@ -1,0 +1,22 @@
+from typer.testing import CliRunner
+
+from swarmgate.cli import app
+from swarmgate.cli.exits import Exit
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["demo", *arguments])
+
+
+def test_a_broken_trace_is_told_by_row_and_column_before_anything_starts(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("t_ms,prompt_tokens,output_tokens\n0,5,6\n1,many,6\n")
+    found = run("--trace", str(path))
+    assert found.exit_code == Exit.USAGE
+    assert "row 3, column prompt_tokens: 'many' is no number" in found.output
+
+
+def test_a_missing_trace_and_odd_options_are_usage_errors(tmp_path):
+    assert run("--trace", str(tmp_path / "none.csv")).exit_code == Exit.USAGE
+    assert run("--agents", "1").exit_code == Exit.USAGE
+    assert run("--seconds", "1").exit_code == Exit.USAGE
