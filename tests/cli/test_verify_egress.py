@@ -113,6 +113,7 @@ def test_in_a_room_with_one_cable_nothing_leaves_but_to_the_gate():
             pytest.skip(f"no room here: {built.stderr.strip()}")
         with canary() as (heard, outside), canary("10.213.7.1") as (_, gate):
             assert attempt("TCP", outside).state is State.LEAKED  # from here it can be reached
+            asyncio.run(eventually(lambda: heard))
             heard.clear()
             command = [
                 sys.executable,
