@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from eventually import eventually
 from swarmgate.cli import app
+from swarmgate.cli.budgets import table, targets
 from swarmgate.cli.exits import Exit
 
 sys.path.append(str(Path(__file__).parents[1] / "gate"))
@@ -88,3 +90,21 @@ def test_no_gate_is_said_and_is_no_traceback():
 @pytest.mark.parametrize("gate", ["127.0.0.1:8787", "https://127.0.0.1", "http://x:99999", "http://"])
 def test_what_is_no_url_of_a_gate_is_said(gate):
     assert call("--gate", gate).exit_code == Exit.USAGE
+
+
+def test_az_12_a_name_in_brackets_is_no_markup():
+    left = {"P0": 1, "P1": 1, "P2": 1}
+    row = {"budget": "agent [/red]a: requests per 60s", "target": "agent [/red]a", "state": "ready", "remaining": left}
+    row |= {"backlog": left, "units_free_in_ms": left, "certain_in_ms": left, "revision": 1}
+    target = {
+        "target": "http://[::1]:80[/b]",
+        "model": "[x]",
+        "state": "ready",
+        "keys": 1,
+        "keys_out_for_ms": {"[/k]": 1},
+    }
+    console = Console(record=True, width=200)
+    console.print(table([row]), targets([target]))
+    shown = console.export_text()
+    for said in (row["budget"], target["target"], "[x]", "[/k] 1 ms"):
+        assert said in shown

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from eventually import eventually
 from swarmgate.cli import app
+from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
 
 SECRET = "sk-canary-dead-1"
@@ -91,3 +92,12 @@ def test_without_bodies_a_replay_says_so(tmp_path):
 def test_no_gate_and_no_letter(tmp_path):
     assert run("show", "none", "--state", str(tmp_path))[0] == 2
     assert run("drop", "../x", "--state", str(tmp_path))[0] == 2
+
+
+def test_az_12_what_an_agent_calls_itself_is_shown_as_it_is(tmp_path):
+    name = "[/red][link=http://evil]x"
+    step = {"agent": name, "goal": "", "priority": "P1"}
+    letter = Letter("req-1", 1, "target_error", "up", "m", 4, step, "POST", "/v1/chat/completions", [], b"{}")
+    Shelf(tmp_path).put(letter, 1)
+    code, said = run("list", "--state", str(tmp_path), env={"COLUMNS": "200"})
+    assert (code, name in said) == (0, True), said

@@ -20,6 +20,7 @@ class Waiter:
 
     def __init__(self, number):
         self.id = f"c{number}"
+        self.tenant = ""
         self.step = SimpleNamespace(agent="" if number == 0 else "one" if number < 5 else "other")
         self.score = 100 - number // 2 * 10
         self.standing = ()

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.gateway import GATE_HELP, ask, events
 
 EXAMPLE = "Example: swarmgate budgets --target openai --watch"
@@ -59,7 +60,7 @@ def table(rows: Iterable[Row]) -> Table:
     for row in rows:
         left, waiting = row["remaining"], row["backlog"]
         made.add_row(
-            row["budget"],
+            cell(row["budget"]),
             Text(row["state"], _STYLES.get(row["state"], "")),
             *[f"{left[rank]:,}" for rank in ("P0", "P1", "P2")],
             _free(row),
@@ -75,7 +76,11 @@ def targets(rows: Iterable[Row]) -> Table:
     for row in rows:
         out = ", ".join(f"{key} {_wait(wait_ms)}" for key, wait_ms in row["keys_out_for_ms"].items())
         made.add_row(
-            row["target"], row["model"] or "", Text(row["state"], _STYLES.get(row["state"], "")), str(row["keys"]), out
+            cell(row["target"]),
+            cell(row["model"] or ""),
+            Text(row["state"], _STYLES.get(row["state"], "")),
+            str(row["keys"]),
+            cell(out),
         )
     return made
 

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
@@ -49,7 +50,8 @@ def list_letters(state: State = None, port: Port = USUAL_PORT, as_json: AsJson =
     for one in letters:
         replays = ", ".join(f"{name}: {outcome}" for name, outcome in one.replays.items())
         who = one.step.get("agent", "")
-        table.add_row(one.id, _when(one.at_ms), one.target, one.model, str(one.attempts), who, one.reason, replays)
+        cells = (one.id, _when(one.at_ms), one.target, one.model, one.attempts, who, one.reason, replays)
+        table.add_row(*map(cell, cells))
     Console().print(table if letters else "no dead letters")
 
 

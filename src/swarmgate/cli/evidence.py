@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.up import state_folder
@@ -62,6 +63,11 @@ def instant(text: str, option: str) -> int:
 def plain(value: object) -> str:
     """Text that moves no cursor and names no style, whoever wrote it (reliability AZ-12)."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(value))
+
+
+def cell(value: object) -> Text:
+    """The same for a table: what stands in brackets is no markup."""
+    return Text(plain(value))
 
 
 def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

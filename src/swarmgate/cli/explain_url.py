@@ -15,6 +15,7 @@ from rich.table import Table
 
 from swarmgate import config
 from swarmgate.cli.configured import read
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import ask
 from swarmgate.config import Config
@@ -126,9 +127,9 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     console = Console()
     facts = Table.grid(padding=(0, 2))
     said = as_object(found, told, rows)
-    facts.add_row("target", said["target"])
-    facts.add_row("sent as", said["url"])
-    facts.add_row("group", f"{said['group']} (its hosts share a budget)" if found.unknown else said["group"])
+    facts.add_row("target", cell(said["target"]))
+    facts.add_row("sent as", cell(said["url"]))
+    facts.add_row("group", cell(f"{said['group']} (its hosts share a budget)" if found.unknown else said["group"]))
     facts.add_row("policies", ", ".join(said["policies"]) or "none")
     facts.add_row("path class", said["path_class"] or "none")
     if found.refused:
@@ -144,7 +145,7 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         left = row["remaining"]
         table.add_row(
-            row["budget"],
+            cell(row["budget"]),
             row["kind"],
             f"{row['cost']} {row['unit']}",
             f"{row['yields_permille'] / 10:g} %",

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
@@ -74,7 +75,7 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
     for row in rows:
         until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
         lists = ", ".join(row["targets"]), ", ".join(row["models"])
-        table.add_row(row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)
+        table.add_row(*map(cell, (row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)))
     Console().print(table)
 
 

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, Listen
@@ -50,9 +51,9 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
     if not changes:
         print(f"{name} was so already")
         return
-    table = Table("budget", "revision", "policy", title=f"{order}: {name}", expand=False)
+    table = Table("budget", "revision", "policy", title=cell(f"{order}: {name}"), expand=False)
     for change in changes:
-        table.add_row(change["budget"], str(change["revision"]), str(change["policy"]))
+        table.add_row(cell(change["budget"]), str(change["revision"]), str(change["policy"]))
     Console().print(table)
 
 

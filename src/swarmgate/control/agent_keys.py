@@ -4,6 +4,7 @@ Agents' keys as operators handle them: made, rotated, revoked; each change is in
 A key is told once, in the answer that makes it. The gate gets hashes and the pepper over the link (design 4: agents' keys).
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -17,6 +18,7 @@ from swarmgate.stores.sql.agent_keys import AgentKeys
 
 USUAL_OVERLAP_MS: Final = 3_600_000
 MOST_PATTERNS: Final = 100
+_TEAM: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 Tell = Callable[[str, Said], Awaitable[Any]]
 
 
@@ -42,7 +44,7 @@ class KeyOffice:
         now_ms = unix_ms()
         lasts = said.get("expires_in")
         expires_ms = now_ms + parse_duration_ms(str(lasts), "expires_in") if lasts else 0
-        scope = Scope("", _text(said, "team"), _patterns(said, "targets"), _patterns(said, "models"), expires_ms)
+        scope = Scope("", _team(said), _patterns(said, "targets"), _patterns(said, "models"), expires_ms)
         key = self._keys.create(_text(said, "name"), scope, now_ms)
         await self._publish()
         return {"key": key}
@@ -77,6 +79,14 @@ def _text(said: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise BadInput(name, "must be text")
     return value
+
+
+def _team(said: Mapping[str, Any]) -> str:
+    """A name as the configuration's teams have it: it becomes part of the names of budgets and records."""
+    team = _text(said, "team")
+    if team and not _TEAM.fullmatch(team):
+        raise BadInput("team", "must be at most 40 of a-z, 0-9, ., _ and -, and begin with a letter or digit")
+    return team
 
 
 def _patterns(said: Mapping[str, Any], name: str) -> tuple[str, ...]:

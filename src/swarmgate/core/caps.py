@@ -19,7 +19,9 @@ MOST_AGENTS = 10_000
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
 OTHERS = "others"  # the one name of all agents beyond the bound
 ANY_TARGET = ""
-AGENT = "agent "  # begins the names of an agent's budgets; an agent's name has no space
+AGENT = "agent "  # begins the names of an agent's budgets; the names of agents and teams have no space
+TEAM = "team "
+OF_CALLERS = (AGENT, TEAM, "environment ", "task type ")  # how the names of caps begin; no target's name has a space
 
 
 class Group(NamedTuple):
@@ -99,7 +101,7 @@ class Caps:
             self._known.clear()
         team = next((one for one in self._teams if one.name == named), None) if named else _first(self._teams, agent)
         environment = _first(self._environments, agent)
-        budgets = [*self._own(agent), *self._task_types.get(task_type, ())]
+        budgets = [*self._own(f"{named} {agent}" if named and agent else agent), *self._task_types.get(task_type, ())]
         groups = [group for group in (team, environment) if group is not None]
         for group in groups:
             budgets += group.budgets
@@ -130,3 +132,8 @@ class Caps:
 def _first(groups: Sequence[Group], agent: str) -> Group | None:
     """The first group with a pattern that the agent's name fits."""
     return next((group for group in groups if any(fnmatchcase(agent, pattern) for pattern in group.agents)), None)
+
+
+def own_agent(agent: str, team: str) -> bool:
+    """Whether the agent of a budget's name is one of a team; an agent whose key names none is of the team ""."""
+    return agent.rpartition(" ")[0] == team

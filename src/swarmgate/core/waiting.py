@@ -56,7 +56,7 @@ class Room:
         self.turn = 0
         self._places: dict[Call, tuple[str, ...]] = {}
         self._lines: dict[str, list[tuple[int, str, Call]]] = {}
-        self._tickets: dict[tuple[str, str], int] = {}
+        self._tickets: dict[tuple[str, str, str], int] = {}
         self.sleeping: dict[Call, int] = {}
         self._alarms: list[tuple[int, int, Call]] = []
         self._freed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=REMEMBERED)
@@ -73,7 +73,7 @@ class Room:
         agent = call.step.agent
         own = self._places.get(call, ())
         most = self.agent_tickets if agent else NAMELESS_TICKETS
-        return any(self._tickets.get((agent, line), 0) - (line in own) >= most for line in lines)
+        return any(self._tickets.get((call.tenant, agent, line), 0) - (line in own) >= most for line in lines)
 
     def wait(self, call: "Call", due_ms: int) -> None:
         """Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile."""
@@ -87,7 +87,7 @@ class Room:
         for line in call.standing:
             if line not in own:
                 insort(self._lines.setdefault(line, []), (call.score, call.id, call))
-                key = (call.step.agent, line)
+                key = (call.tenant, call.step.agent, line)
                 self._tickets[key] = self._tickets.get(key, 0) + 1
         self._places[call] = call.standing
         if self._missed(call):
@@ -108,7 +108,7 @@ class Room:
             order = self._lines[line]
             place = bisect_left(order, (call.score, call.id))
             del order[place]
-            key = (call.step.agent, line)
+            key = (call.tenant, call.step.agent, line)
             if self._tickets[key] > 1:
                 self._tickets[key] -= 1
             else:

@@ -5,6 +5,7 @@ The names are the gate's own aliases, not the providers' lists: what is shown is
 and nothing sent.
 """
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ import msgspec
 
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.answers import JSON, Reply
 from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
@@ -24,9 +26,12 @@ _METHODS = frozenset({b"GET", b"HEAD"})
 
 
 class ModelNames:
-    """The surface; `since_s` is when the gate began to serve them, in seconds of the wall clock."""
+    """The surface; `scope_of` a request's key says which models are told; `since_s` is when the gate began to serve them, in seconds of the wall clock."""
 
-    def __init__(self, ladders: Ladders, since_s: int) -> None:
+    def __init__(
+        self, ladders: Ladders, since_s: int, scope_of: Callable[[Mapping[bytes, bytes]], Scope | None]
+    ) -> None:
+        self._scope_of = scope_of
         self._ladders = ladders
         self._since_s = since_s
 
@@ -37,21 +42,32 @@ class ModelNames:
         if head.method not in _METHODS:
             end.respond(*answers.refusal(Reason.CALLER_METHOD, "Models are read with GET.", shape=shape))
         elif path == PATH:
-            end.respond(200, [JSON], msgspec.json.encode(self._list(shape)))
+            end.respond(200, [JSON], msgspec.json.encode(self._list(self._names(head), shape)))
         else:
-            end.respond(*self._one(unquote(path[len(ONE) :].decode("ascii"), errors="replace"), shape))
+            name = unquote(path[len(ONE) :].decode("ascii"), errors="replace")
+            end.respond(*self._one(name, self._names(head, name), shape))
 
-    def _list(self, shape: Shape) -> dict[str, object]:
-        models = [self._model(name, shape) for name in self._ladders.by_model]
+    def _names(self, head: RequestHead, *more: str) -> list[str]:
+        """The names that the caller may say: of routes, and of `more` that some route serves."""
+        found, scope = dict.fromkeys((*self._ladders.by_model, *more)), self._scope_of(head.fields)
+        return [name for name in found if self._may_say(scope, name)]
+
+    def _may_say(self, scope: Scope | None, name: str) -> bool:
+        rungs = self._ladders.by_model.get(name) or self._ladders.other(name) or ()
+        if scope is None:
+            return bool(rungs)
+        return scope.allows_model(name) and any(scope.allows(rung.target) for rung in rungs)
+
+    def _list(self, ids: list[str], shape: Shape) -> dict[str, object]:
+        models = [self._model(name, shape) for name in ids]
         if shape is not ANTHROPIC:
             return {"object": "list", "data": models}
-        ids = list(self._ladders.by_model)
         first, last = (ids[0], ids[-1]) if ids else (None, None)
         return {"data": models, "has_more": False, "first_id": first, "last_id": last}
 
-    def _one(self, name: str, shape: Shape) -> Reply:
-        if name not in self._ladders.by_model and self._ladders.other(name) is None:
-            nearest = answers.nearest_models(name, self._ladders.nearest(name))
+    def _one(self, name: str, known: list[str], shape: Shape) -> Reply:
+        if name not in known:
+            nearest = answers.nearest_models(name, [one for one in self._ladders.nearest(name) if one in known])
             return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, nearest, "model", shape)
         return Reply(200, [JSON], msgspec.json.encode(self._model(name, shape)))
 

@@ -188,7 +188,7 @@ class Gate:
         self.models = ModelRoutes(self.desk, plan.ladders, plan.ceilings)
         self.front = Front()
         self.front.exact.update(dict.fromkeys(PATHS, self.models))
-        names = ModelNames(plan.ladders, unix_s())
+        names = ModelNames(plan.ladders, unix_s(), self.desk.scope)
         self.front.exact[model_names.PATH] = names
         self.front.serve_below(model_names.ONE, names)
         self.front.serve_below(passing.PREFIX, PassRoutes(self.desk, plan.ladders))
@@ -228,7 +228,7 @@ class Gate:
         if plan.egress is not None and self.egress is not None:
             window.directory.also(self.egress.hosts.rungs)
             window.finder.by_url = UrlFinder(plan.egress, self.egress.hosts, self.clock).find
-        views = window.surface(self._loop, self.pump, self.callers.ended, lambda: self.desk.is_stopping, plan.prices)
+        views = window.surface(self._loop, self.desk, self.callers.ended, plan.prices)
         self.front.serve_below(VIEWS, views)
         return window.look
 

@@ -11,9 +11,11 @@ from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
+from swarmgate.core.scope import Scope
 from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
 from swarmgate.gate.view.directory import Directory, Owner, TargetView
 from swarmgate.gate.view.surface import Query, number, relative, words
+from swarmgate.gate.view.viewer import NOBODY, may_call, sees
 
 CLASSES = ("P0", "P1", "P2")
 MOST_UNITS = 10**12
@@ -28,16 +30,17 @@ class Budgets:
         self._now_ms = now_ms
         self.directory = directory
 
-    def read(self, query: Query) -> object:
-        """Everything, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
+    def read(self, query: Query, viewer: Scope = NOBODY) -> object:
+        """Everything that the viewer may see, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
         target, asked = words(query, "target", "units")
         units = number("units", asked, 1, MOST_UNITS, 1)
-        names = self.directory.of_target(target) if target else self.directory.names
+        all_names = self.directory.of_target(target) if target else self.directory.names
+        names = list(filter(sees(viewer, self.directory.rungs), all_names))
         if target and not names:
             raise BadInput("target", f"{target[:80]!r} has no budget here")
         now_ms = self.now_ms()
         seen = {name: view(self.book, name, now_ms, units) for name in names[:MOST_ROWS] if name in self.book.cells}
-        return {**self.rows(seen), "left_off": max(0, len(names) - MOST_ROWS)}
+        return {**self.rows(seen, viewer), "left_off": max(0, len(names) - MOST_ROWS)}
 
     def now_ms(self) -> int:
         """Now, on the clock of the book."""
@@ -52,12 +55,13 @@ class Budgets:
                 found[name] = old if old is not None and at_rest(self.book, old) else view(self.book, name, now_ms)
         return found
 
-    def rows(self, seen: Mapping[str, BudgetView]) -> dict[str, object]:
+    def rows(self, seen: Mapping[str, BudgetView], viewer: Scope = NOBODY) -> dict[str, object]:
         """Budgets and their targets as a client reads them; instants are ms from now, null = an event, or nobody knows."""
         published, owner = self.directory.published, self.directory.owner
         states = {name: one.state for name, one in seen.items()}
         now_ms = self._now_ms()  # keys are on the gate's clock
-        targets = islice(self.directory.targets(states, now_ms), MOST_ROWS)
+        found = (one for one in self.directory.targets(states, now_ms) if may_call(viewer, one.target))
+        targets = islice(found, MOST_ROWS)
         return {
             "budgets": [
                 _row(one, owner(name), published[name]) | {"in_force": _in_force(self.book.cells[name].limits)}

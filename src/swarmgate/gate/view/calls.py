@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
+from swarmgate.core.scope import Scope
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
 from swarmgate.gate.view.surface import Query, number, words
+from swarmgate.gate.view.viewer import is_own
 from swarmgate.prices import PriceBook
 
 STATES = ("queued", "running", "backoff", "ended")
@@ -35,8 +37,8 @@ class Calls:
         self._ended = ended
         self._now_ms = now_ms
 
-    def read(self, query: Query) -> object:
-        """The newest calls, of one state or agent. Errors: `BadInput`."""
+    def read(self, query: Query, viewer: Scope) -> object:
+        """The newest calls of the viewer's team, of one state or agent. Errors: `BadInput`."""
         state, agent, limit = words(query, "state", "agent", "limit")
         if state and state not in STATES:
             raise BadInput("state", f"{state[:20]!r} is none; say {', '.join(STATES)}")
@@ -48,23 +50,23 @@ class Calls:
             call
             for calls in (opened, ended)
             for call in calls
-            if state in {"", call.state.public} and agent in {"", call.step.agent}
+            if state in {"", call.state.public} and agent in {"", call.step.agent} and is_own(viewer, call)
         ]
-        counts = Counter(call.state.public for call in self._open)
+        counts = Counter(call.state.public for call in self._open if is_own(viewer, call))
         return {
             "counts": {name: counts.get(name, 0) for name in STATES[:-1]},
             "calls": [call_row(call, now_ms) for call in found[:most]],
             "left_off": max(0, len(found) - most),
         }
 
-    def one(self, identity: str) -> object | None:
-        """One call with its totals; None if it is not known (any more)."""
+    def one(self, identity: str, viewer: Scope) -> object | None:
+        """One call with its totals; None if it is not known (any more), or another team's."""
         now_ms = self._now_ms()
         for call in self._open:
-            if call.id == identity:
+            if call.id == identity and is_own(viewer, call):
                 return call_row(call, now_ms) | self._totals(call, getattr(call.wire, "usage", NO_USAGE))
         for call, usage in reversed(self._ended):
-            if call.id == identity:
+            if call.id == identity and is_own(viewer, call):
                 return call_row(call, now_ms) | self._totals(call, usage)
         return None
 
@@ -125,25 +127,28 @@ class Heartbeats:
         self._open = open_calls
         self._now_ms = now_ms
         self._is_stopping = is_stopping
-        self.heard: OrderedDict[str, int] = OrderedDict()  # ms of the last word, by agent; the oldest go
+        self.heard: OrderedDict[tuple[str, str], int] = (
+            OrderedDict()
+        )  # ms of the last word, by team and agent; the oldest go
 
     def silent(self) -> list[tuple[str, int]]:
         """Agents that have running calls, and for how long those were silent that were ever heard."""
         now_ms = self._now_ms()
-        running = {call.step.agent for call in self._open if call.state.public == "running"}
-        return [(agent, now_ms - heard_ms) for agent, heard_ms in self.heard.items() if agent in running]
+        running = {(call.tenant, call.step.agent) for call in self._open if call.state.public == "running"}
+        return [(who[1], now_ms - heard_ms) for who, heard_ms in self.heard.items() if who in running]
 
-    def read(self, query: Query) -> object:
+    def read(self, query: Query, viewer: Scope) -> object:
         """`agent` lives; what it should know. Errors: `BadInput`."""
         (agent,) = words(query, "agent")
         if not 0 < len(agent) <= LONGEST_AGENT or not agent.isprintable():
             raise BadInput("agent", f"must be 1 to {LONGEST_AGENT} printable characters")
         now_ms = self._now_ms()
-        last_ms = self.heard.pop(agent, None)
-        self.heard[agent] = now_ms
+        who = (viewer.team, agent)
+        last_ms = self.heard.pop(who, None)
+        self.heard[who] = now_ms
         if len(self.heard) > MOST_AGENTS:
             self.heard.popitem(last=False)
-        own = [call for call in self._open if call.step.agent == agent]
+        own = [call for call in self._open if call.step.agent == agent and is_own(viewer, call)]
         state, waiting = _of_agent(own)
         return {
             "agent": agent,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
+from swarmgate.core.caps import OF_CALLERS
 from swarmgate.core.compiler import Published
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.view import BudgetState, KeyView
@@ -45,7 +46,7 @@ class Directory:
         models = list(rungs)
         self._sources: list[Callable[[], Iterable[Rung]]] = [lambda: models]
         self._owners = _owners(models)
-        self._dormant = published.keys() - self._owners.keys()
+        self._dormant = {name for name in published.keys() - self._owners.keys() if not name.startswith(OF_CALLERS)}
         self.published = published
 
     def also(self, rungs: Callable[[], Iterable[Rung]]) -> None:

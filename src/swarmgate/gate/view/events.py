@@ -6,13 +6,18 @@ changed since; at most four a second, however much happens. Who reads slowly mis
 again. While nobody listens nothing is looked at.
 """
 
+from collections.abc import Mapping
+from functools import cache, partial
+
 import msgspec
 
 from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope
 from swarmgate.core.view import BudgetView, changed
 from swarmgate.gate import answers
 from swarmgate.gate.view.budgets import Budgets
 from swarmgate.gate.view.surface import Query, words
+from swarmgate.gate.view.viewer import sees
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -26,10 +31,11 @@ ALIVE = b": alive\n\n"
 class Listening:
     """One connection that hears what changes."""
 
-    __slots__ = ("_others", "end", "is_behind", "is_paused")
+    __slots__ = ("_others", "end", "is_behind", "is_paused", "viewer")
 
-    def __init__(self, end: ClientEnd, others: "dict[Listening, None]") -> None:
+    def __init__(self, end: ClientEnd, others: "dict[Listening, None]", viewer: Scope) -> None:
         self.end = end
+        self.viewer = viewer
         self.is_behind = True
         self.is_paused = False
         self._others = others
@@ -66,14 +72,14 @@ class Events:
     def __len__(self) -> int:
         return len(self._listening)
 
-    def begin(self, end: ClientEnd, _head: RequestHead, query: Query) -> Listening | None:
+    def begin(self, end: ClientEnd, _head: RequestHead, query: Query, viewer: Scope) -> Listening | None:
         """Somebody begins to listen; the first event comes with the next look."""
         words(query)
         if len(self._listening) >= MOST_LISTENERS:
             end.respond(*answers.refusal(Reason.GATE_BUSY, f"At most {MOST_LISTENERS} may listen at once."))
             return None
         end.start_stream(200, HEAD)
-        listening = Listening(end, self._listening)
+        listening = Listening(end, self._listening, viewer)
         self._listening[listening] = None
         return listening
 
@@ -85,17 +91,14 @@ class Events:
             return
         news = self._news()
         self._quiet = 0 if news else self._quiet + 1
-        update = self._event("changed", news) if news else b""
+        told = cache(partial(self._event, {"budgets": self._seen, "changed": news}))
+        quiet = b""
         if self._quiet >= QUIET_LOOKS:
-            update, self._quiet = ALIVE, 0
-        whole = b""
+            quiet, self._quiet = ALIVE, 0
         for one in [one for one in self._listening if not one.is_paused]:
-            if one.is_behind:
-                whole = whole or self._event("budgets", self._seen)
-                one.is_behind = False
-                one.end.write_chunk(whole)
-            else:
-                one.end.write_chunk(update)
+            name = "budgets" if one.is_behind else "changed"
+            one.end.write_chunk(told(name, one.viewer) or quiet)
+            one.is_behind = False
 
     def _news(self) -> dict[str, BudgetView]:
         if not self._names:
@@ -113,5 +116,10 @@ class Events:
             one.end.finish()
         self._listening.clear()
 
-    def _event(self, name: str, seen: dict[str, BudgetView]) -> bytes:
-        return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(self._budgets.rows(seen)))
+    def _event(self, events: Mapping[str, Mapping[str, BudgetView]], name: str, viewer: Scope) -> bytes:
+        """What a viewer may see of an event; nothing if no change is its own."""
+        is_seen = sees(viewer, self._budgets.directory.rungs)
+        own = {budget: one for budget, one in events[name].items() if is_seen(budget)}
+        if name == "changed" and not own:
+            return b""
+        return b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(self._budgets.rows(own, viewer)))

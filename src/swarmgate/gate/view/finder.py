@@ -8,30 +8,35 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.limits import Limits
 from swarmgate.core.planning import NOTHING_FRESH, Way
 from swarmgate.core.record import Rung
+from swarmgate.core.scope import Scope
 from swarmgate.gate.view.plans import Asked, Found
+from swarmgate.gate.view.viewer import may_call
 
 
 class ModelFinder:
     """Steps by their model; `by_url` finds those that name a URL, if the gate has doors for them."""
 
     def __init__(
-        self, ladders: Ladders, now_ms: Callable[[], int], by_url: Callable[[Asked], Found] | None = None
+        self, ladders: Ladders, now_ms: Callable[[], int], by_url: Callable[[Asked, Scope], Found] | None = None
     ) -> None:
         self._ladders = ladders
         self._now_ms = now_ms
         self.by_url = by_url
 
-    def find(self, asked: Asked) -> Found:
-        """Errors: `BadInput` if the step names neither, both, or what is not served."""
+    def find(self, asked: Asked, viewer: Scope) -> Found:
+        """Errors: `BadInput` if the step names neither, both, what is not served, or what the viewer may not call."""
         if bool(asked.model) == bool(asked.url):
             raise BadInput("model", "say either a model or a url")
         if asked.url:
             if self.by_url is None:
                 raise BadInput("url", "this gate serves models only")
-            return self.by_url(asked)
+            return self.by_url(asked, viewer)
         rungs = self._ladders.by_model.get(asked.model) or self._ladders.other(asked.model)
         if rungs is None:
             raise BadInput("model", f"has no route; nearest: {', '.join(self._ladders.nearest(asked.model))}")
+        rungs = tuple(rung for rung in rungs if may_call(viewer, rung.target))
+        if not rungs or not viewer.allows_model(asked.model):
+            raise BadInput("model", "is none that this agent key may call")
         reserve = min(asked.output_tokens or FIRST_TOKENS, FIRST_TOKENS)
         return found_at(rungs[0], (asked.prompt_tokens, reserve), self._now_ms())
 

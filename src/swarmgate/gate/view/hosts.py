@@ -7,6 +7,7 @@ host known, so a plan with a million names costs nothing afterwards.
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
+from swarmgate.core.scope import Scope
 from swarmgate.core.target import parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
@@ -29,12 +30,14 @@ class UrlFinder:
         self._fresh: dict[str, Limits] = {}
         self._scratch: Hosts | None = None
 
-    def find(self, asked: Asked) -> Found:
-        """Errors: `BadInput` for what is no URL of a target."""
+    def find(self, asked: Asked, viewer: Scope) -> Found:
+        """Errors: `BadInput` for what is no URL of a target, or of none that the viewer may call."""
         try:
             url = parse_target(asked.url)
         except BadTarget as bad:
             raise BadInput("url", str(bad)) from None
+        if not viewer.allows(url.target.host):
+            raise BadInput("url", "is of no host that this agent key may call")
         target, now_ms = url.target, self._clock.now_ms()
         judged = judge(self._plan.policies, target.host, asked.method, url.path)
         host = self._hosts.hosts.get(joint(target))

@@ -20,6 +20,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
 from swarmgate.core.planning import NOTHING_FRESH, USUAL_MS, Planned, Planning, Step, Way
 from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.identity import RANKS
 from swarmgate.gate.view.surface import Query, relative, told, words
@@ -71,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
 class Finder(Protocol):
     """Who knows what a step would take."""
 
-    def find(self, asked: Asked) -> Found:
+    def find(self, asked: Asked, viewer: Scope) -> Found:
         """Errors: `BadInput` names the field of the step that leads nowhere."""
         ...
 
@@ -86,7 +87,7 @@ class Plans:
         self._finder = finder
         self._waiting: deque[Request] = deque()
 
-    def begin(self, end: ClientEnd, head: RequestHead, query: Query) -> "Request | None":
+    def begin(self, end: ClientEnd, head: RequestHead, query: Query, viewer: Scope) -> "Request | None":
         """A request begins; None if it was answered at once."""
         words(query)
         if (head.content_length or 0) > MOST_BODY_BYTES:
@@ -94,11 +95,11 @@ class Plans:
             return None
         if b"expect" in head.fields:
             end.want_body()
-        return Request(self, end)
+        return Request(self, end, viewer)
 
     def make(self, request: "Request", body: bytes) -> None:
         """Plan what was asked, after the plans that were asked for before. Errors: `BadInput`."""
-        steps, found = self._read(body)
+        steps, found = self._read(body, request.viewer)
         if len(self._waiting) >= MOST_WAITING:
             request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
             return
@@ -110,7 +111,7 @@ class Plans:
         if len(self._waiting) == 1:
             self._loop.call_soon(self._turn)
 
-    def _read(self, body: bytes) -> tuple[list[Step], dict[str, Found]]:
+    def _read(self, body: bytes, viewer: Scope) -> tuple[list[Step], dict[str, Found]]:
         try:
             asked = msgspec.json.decode(body, type=Body).steps
         except msgspec.MsgspecError as error:
@@ -119,7 +120,7 @@ class Plans:
         steps = []
         for index, one in enumerate(asked):
             try:
-                where = self._finder.find(one)
+                where = self._finder.find(one, viewer)
                 steps.append(_step(one, where, found))
                 found[one.id] = where
             except BadInput as bad:
@@ -141,8 +142,9 @@ class Plans:
 class Request:
     """One request for a plan, from its head to its answer."""
 
-    def __init__(self, plans: Plans, end: ClientEnd) -> None:
+    def __init__(self, plans: Plans, end: ClientEnd, viewer: Scope) -> None:
         self._plans = plans
+        self.viewer = viewer
         self._end = end
         self._parts: list[bytes] = []
         self._size = 0

@@ -13,9 +13,11 @@ import msgspec
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.front import Listener
+from swarmgate.gate.view.viewer import NOBODY
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -24,13 +26,13 @@ LONGEST_QUERY = 2_048
 _FRESH = (b"cache-control", b"no-store")
 
 Query = Mapping[str, str]
-Read = Callable[[Query], object]
+Read = Callable[[Query, Scope], object]
 
 
 class Began(Protocol):
     """What answers later, or listens to a body."""
 
-    def begin(self, end: ClientEnd, head: RequestHead, query: Query) -> Listener | None:
+    def begin(self, end: ClientEnd, head: RequestHead, query: Query, viewer: Scope) -> Listener | None:
         """A request begins; None if it was answered at once."""
 
 
@@ -38,15 +40,18 @@ class Views:
     """
     The surface of all views.
 
-    `reads` answer GET by name, `items` by name and what follows it (`calls/ID`), `others` have their own method.
+    `reads` answer GET by name, `items` by name and what follows it (`calls/ID`), `others` have their own method. All of
+    them are told who looks: `scope_of` reads it off the request's fields.
     """
 
     def __init__(
         self,
+        scope_of: Callable[[Mapping[bytes, bytes]], Scope | None],
         reads: Mapping[str, Read],
-        items: Mapping[str, Callable[[str], object | None]],
+        items: Mapping[str, Callable[[str, Scope], object | None]],
         others: Mapping[tuple[bytes, str], Began],
     ) -> None:
+        self._scope_of = scope_of
         self._reads = reads
         self._items = items
         self._others = others
@@ -54,27 +59,28 @@ class Views:
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, _said: dict[str, str] | None) -> Listener | None:
         """A request begins; None if it was answered at once."""
         name, _, asked = path.removeprefix(PREFIX).partition(b"?")
+        viewer = self._scope_of(head.fields) or NOBODY
         try:
             query = _query(asked)
             other = self._others.get((head.method, name.decode()))
             if other is not None:
-                return other.begin(end, head, query)
-            reply = self._answer(head.method, name.decode(), query)
+                return other.begin(end, head, query, viewer)
+            reply = self._answer(head.method, name.decode(), query, viewer)
         except (BadInput, UnicodeDecodeError) as bad:
             reply = answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", getattr(bad, "field", "path"))
         end.respond(*reply)
         return None
 
-    def _answer(self, method: bytes, name: str, query: Query) -> Reply:
+    def _answer(self, method: bytes, name: str, query: Query, viewer: Scope) -> Reply:
         methods = [b"GET"] if self._is_read(name) else [how for how, other in self._others if other == name]
         if not methods:
             return answers.refusal(Reason.CALLER_UNKNOWN_PATH, f"Served here: {', '.join(self.names)}.")
         if method not in {b"GET", b"HEAD"} or not self._is_read(name):
             return answers.refusal(Reason.CALLER_METHOD, f"{name} takes {b', '.join(methods).decode()}.")
         if name in self._reads:
-            return told(self._reads[name](query))
+            return told(self._reads[name](query, viewer))
         kind, _, item = name.partition("/")
-        found = self._items[kind](unquote(item))
+        found = self._items[kind](unquote(item), viewer)
         return answers.refusal(Reason.CALLER_UNKNOWN_CALL, param="id") if found is None else told(found)
 
     def _is_read(self, name: str) -> bool:

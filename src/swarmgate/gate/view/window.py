@@ -5,12 +5,11 @@ Doors that serve more than models add what they can call: `directory.also` and `
 """
 
 import asyncio
-from collections.abc import Callable
 
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.ladders import Ladders
-from swarmgate.engine.pump import Pump
+from swarmgate.gate.desk import Desk
 from swarmgate.gate.view.budgets import Budgets
 from swarmgate.gate.view.calls import Calls, Ended, Heartbeats
 from swarmgate.gate.view.directory import Directory
@@ -38,16 +37,16 @@ class Window:
     def surface(
         self,
         loop: asyncio.AbstractEventLoop,
-        pump: Pump,
+        desk: Desk,
         ended: Ended,
-        is_stopping: Callable[[], bool],
         prices: PriceBook,
     ) -> Views:
         """What serves the paths below /swarmgate/v1/."""
-        calls = Calls(pump.open, ended, self._now_ms, prices)
-        self.heartbeats = heartbeats = Heartbeats(pump.open, self._now_ms, is_stopping)
+        calls = Calls(desk.pump.open, ended, self._now_ms, prices)
+        self.heartbeats = heartbeats = Heartbeats(desk.pump.open, self._now_ms, lambda: desk.is_stopping)
         plans = Plans(loop, self._book, self._now_ms, self.finder)
         return Views(
+            desk.scope,
             {"budgets": self.budgets.read, "calls": calls.read, "alive": heartbeats.read},
             {"calls": calls.one},
             {(b"GET", "budgets/events"): self.events, (b"POST", "plan"): plans},

@@ -1,0 +1,49 @@
+"""
+Who looks, and what of the gate is theirs: the calls of their key's team, the targets that their key may call.
+
+A caller belongs to the team of its agent key; without a key, or with one that names no team, to those who have none. Nobody
+sees another team's calls: for all teams there is the operator port (design 5: own scope; reliability TI-04).
+"""
+
+from collections.abc import Callable, Iterable
+
+from swarmgate.core.caps import AGENT, OF_CALLERS, TEAM, own_agent
+from swarmgate.core.record import Call, Rung
+from swarmgate.core.scope import ANY, Scope
+from swarmgate.gate.view.directory import taken
+
+NOBODY = Scope("")  # a caller without a key
+
+
+def is_own(scope: Scope, call: Call) -> bool:
+    """Whether a call is one of the viewer's team."""
+    return call.tenant == scope.team
+
+
+def may_call(scope: Scope, target: str) -> bool:
+    """Whether the viewer's key may call a target by its name, or a host by its URL (core/target.py: key)."""
+    if scope.targets == ANY:
+        return True
+    host = target.partition("://")[2].partition("#")[0]
+    if host and not host.endswith("]"):
+        name, colon, port = host.rpartition(":")
+        host = name if colon and port.isdigit() else host
+    return scope.allows(host.strip("[]") or target)
+
+
+def sees(scope: Scope, rungs: Callable[[], Iterable[Rung]]) -> Callable[[str], bool]:
+    """Which budgets the viewer may see: what its calls could take from, and the caps of its own team and agents."""
+    reached: set[str] | None = None
+    if scope.targets != ANY:
+        routes = (route for rung in rungs() if may_call(scope, rung.target) for route in rung.routes.values())
+        reached = {name for route in routes for name in taken(route)}
+
+    def seen(budget: str) -> bool:
+        if budget.startswith(AGENT):
+            return own_agent(budget.partition(": ")[0].removeprefix(AGENT), scope.team)
+        if budget.startswith(TEAM):
+            whose = budget.removeprefix(TEAM).partition(": ")[0].partition(" ")[0]
+            return scope.team in {"", whose}
+        return reached is None or budget in reached or budget.startswith(OF_CALLERS)
+
+    return seen
