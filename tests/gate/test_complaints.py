@@ -1,0 +1,207 @@
+"""What users of other gateways were hurt by: each test has the number of the complaint (llm_gateways 3.1 to 3.6)."""
+
+import asyncio
+
+import anthropic
+import openai
+import pytest
+from sdks import ASK, TWO, claude, gpt
+from stage import DONE, FINISH, STREAM_HEAD, TARGET, UNARY, either, framed, stage, token, warm, whole
+from test_front import TEXT, request
+from test_relay import started
+from wires import Bench
+
+from eventually import eventually
+
+ONE_SLOT = TARGET + 'limits = ["1 concurrent"]\n'
+LIMIT = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
+
+
+def test_5_more_calls_than_slots_wait_instead_of_failing():
+    running = []
+
+    async def slow(stand_in, _hit, writer):
+        running.append(len(running))
+        await stand_in.go_on.wait()
+        writer.write(whole(UNARY))
+
+    async def play():
+        async with stage(slow, TARGET + 'limits = ["5 concurrent"]\n') as on, gpt(on.port) as client:
+            calls = [asyncio.ensure_future(client.chat.completions.create(**ASK)) for _ in range(20)]
+            await eventually(lambda: len(on.gate.pump.room) == 15)
+            assert len(running) == 5
+            on.stand_in.go_on.set()
+            assert len(await asyncio.gather(*calls)) == len(on.stand_in.hits) == 20
+
+    asyncio.run(play())
+
+
+def test_3_callers_who_give_up_leave_the_line():
+    async def play():
+        async with stage(_never, ONE_SLOT) as on, gpt(on.port) as client:
+            tasks = [asyncio.ensure_future(client.chat.completions.create(**ASK)) for _ in range(4)]
+            await eventually(lambda: len(on.gate.pump.room) == 3)
+            for task in tasks[1:]:
+                task.cancel()
+            await eventually(lambda: len(on.gate.pump.room) == 0)
+            assert on.gate.store.book.line("up: 1 concurrent").order == []
+            tasks[0].cancel()
+            await eventually(lambda: on.ends == ["cancelled"] * 4)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(play())
+
+
+async def _never(stand_in, _hit, _writer):
+    await stand_in.closed.wait()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("how", ["leaves", "error", "timeout"])
+def test_40_47_48_50_no_way_out_keeps_a_slot(how, stream):
+    bench = Bench(TEXT.replace("[routes]", 'limits = ["1 concurrent"]\n[routes]'))
+    warm(bench.gate)
+    lines = ("x-swarmgate-timeout: 5s",) if how == "timeout" else ()
+    body = b'{"model":"fast","stream":true}' if stream else b'{"model":"fast"}'
+    bench.client.data_received(request("/v1/chat/completions", body, "POST", *lines))
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    assert bench.reserved > 0
+    if how == "leaves":
+        bench.client.connection_lost(None)
+    elif how == "error":
+        end.data_received(whole({"error": {"message": "no"}}, "400 Bad"))
+    else:
+        bench.pass_time(5_500)
+    assert len(bench.ends) == 1
+    assert wire.closing or how == "error"
+    assert bench.reserved == 0
+
+
+def test_6_11_all_keys_resting_is_a_wait_until_the_first_returns():
+    async def script(stand_in, hit, writer):
+        if len(stand_in.hits) == 1:
+            writer.write(whole(LIMIT, "429 Too Many Requests", "retry-after: 1\r\n"))
+        else:
+            await either(stand_in, hit, writer)
+
+    async def play():
+        async with stage(script) as on, gpt(on.port) as client:
+            await client.chat.completions.create(**ASK)
+            first, second = on.stand_in.hits
+            assert second.at_s - first.at_s >= 1
+
+    asyncio.run(play())
+
+
+def test_82_another_key_is_tried_at_once():
+    async def script(stand_in, hit, writer):
+        if len(stand_in.hits) == 1:
+            writer.write(whole(LIMIT, "429 Too Many Requests", "retry-after: 60\r\n"))
+        else:
+            await either(stand_in, hit, writer)
+
+    async def play():
+        text = TARGET.replace('first = "env:KEY"', 'first = "env:KEY", second = "env:KEY"')
+        async with stage(script, text) as on, gpt(on.port) as client:
+            await client.chat.completions.create(**ASK)
+            first, second = on.stand_in.hits
+            assert second.at_s - first.at_s < 1
+
+    asyncio.run(play())
+
+
+def test_42_whose_limit_it_was_is_told():
+    async def refuses(_stand_in, _hit, writer):
+        writer.write(whole(LIMIT, "429 Too Many Requests", "retry-after: 60\r\n"))
+
+    async def play():
+        async with stage(refuses) as on, gpt(on.port) as client:
+            with pytest.raises(openai.RateLimitError) as theirs:
+                await client.chat.completions.create(**ASK, extra_headers={"x-swarmgate-wait": "0s"})
+            assert theirs.value.code == "target_rate"
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("kind", ["chat", "messages"])
+def test_61_ov_02_retries_of_sdk_and_gate_do_not_multiply(kind):
+    async def fails(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "it broke", "type": "server_error"}}, "500 Oops"))
+
+    async def play():
+        async with stage(fails, TWO) as on, gpt(on.port, 2) as ours, claude(on.port, 2) as theirs:
+            with pytest.raises((openai.InternalServerError, anthropic.InternalServerError)):
+                await (ours.chat.completions.create(**ASK) if kind == "chat" else theirs.messages.create(**ASK))
+            assert len(on.stand_in.hits) == 4
+            assert on.ends == ["dead_lettered"]
+
+    asyncio.run(play())
+
+
+def test_41_nobody_must_say_how_much_output():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request(body=b'{"model":"fast"}'))
+    bench.dialler.succeed()
+    bench.dialler.opened[0][0].data_received(whole(UNARY))
+    assert bench.ends == ["answered"]
+
+
+@pytest.mark.parametrize("comments", [True, False], ids=["56 comments", "57 silence"])
+def test_a_dead_stream_is_noticed(comments):
+    bench, end, wire = started(stream=True)
+    end.data_received(STREAM_HEAD + framed(token("a")))
+    for _ in range(70):
+        bench.pass_time(1_000)
+        if comments and not wire.closing:
+            end.data_received(framed(b": ping\n\n"))
+    assert wire.closing
+    assert bench.ends == ["failed"]
+
+
+def test_66_the_time_to_the_first_token_is_not_the_time_of_the_whole():
+    bench, end, wire = started(stream=True)
+    bench.pass_time(7_000)
+    for number in range(60):
+        end.data_received((b"" if number else STREAM_HEAD) + framed(token("a")))
+        bench.pass_time(1_000)
+    assert not wire.closing
+    end.data_received(framed(FINISH + DONE) + b"0\r\n\r\n")
+    assert bench.ends == ["answered"]
+
+
+def test_ov_08_work_whose_time_is_over_is_never_sent():
+    bench = Bench(TEXT.replace("[routes]", 'limits = ["1 concurrent"]\n[routes]'))
+    bench.client.data_received(request("/v1/responses", b'{"model":"fast"}', "POST", "x-swarmgate-timeout: 2s"))
+    bench.dialler.succeed()
+    for _ in range(120):
+        bench.pass_time(1_000)
+    assert bench.dialler.opened[0][1].written == []
+    assert bench.ends in (["failed"], ["deferred"])
+
+
+def test_ov_04_55_a_stale_connection_costs_a_read_nothing():
+    bench, end, wire = started(stream=False)
+    end.data_received(whole(UNARY))
+    wire.closing = True  # the target closed it exactly now
+    bench.client.data_received(request(body=b'{"model":"fast"}'))
+    bench.dialler.succeed()
+    bench.dialler.opened[1][0].data_received(whole(UNARY))
+    assert bench.ends == ["answered", "answered"]
+    assert len(wire.written) == 1
+
+
+def test_78_a_write_that_the_target_has_read_is_not_sent_again():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request("/v1/batches", b'{"x":1}'))
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    wire.closing = True
+    end.connection_lost(None)
+    for _ in range(40):
+        bench.pass_time(1_000)
+    assert bench.dialler.dials == []
+    assert bench.ends == ["unknown_effect"]
+    assert b"target_unknown_effect" in bench.wire.written[0]
