@@ -10,12 +10,11 @@ import secrets
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import BigInteger, Column, Connection, MetaData, String, Table, create_engine, insert, select, text
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import BigInteger, Column, Connection, Engine, MetaData, String, Table, insert, select
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import PREFIX, Scope, key_hash
+from swarmgate.stores.sql import small
 
 FILE: Final = "agent_keys.sqlite3"
 SCHEMA: Final = 1
@@ -43,35 +42,19 @@ pepper_table = Table("pepper", metadata, Column("value", String, primary_key=Tru
 class AgentKeys:
     """`create`, `rotate`, `revoke`, `listed`; `in_force` is what a gate admits."""
 
-    def __init__(self, path: Path) -> None:
-        self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5}, poolclass=StaticPool
-        )
-        self.pepper = b""
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        with engine.begin() as link:
+            found = link.execute(select(pepper_table.c.value)).scalar()
+            if found is None:
+                found = secrets.token_hex(_SECRET_BYTES)
+                link.execute(insert(pepper_table).values(value=found))
+        self.pepper = bytes.fromhex(found)
 
     @classmethod
     def opened(cls, folder: Path) -> Self:
-        """The keys of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used."""
-        path = folder / FILE
-        path.touch(mode=0o600)
-        opened = cls(path)
-        try:
-            with opened._engine.begin() as link:
-                version = link.execute(text("PRAGMA user_version")).scalar_one()
-                if version > SCHEMA:
-                    raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
-                metadata.create_all(link)
-                link.execute(text(f"PRAGMA user_version={SCHEMA}"))
-                found = link.execute(select(pepper_table.c.value)).scalar()
-                if found is None:
-                    found = secrets.token_hex(_SECRET_BYTES)
-                    link.execute(insert(pepper_table).values(value=found))
-                opened.pepper = bytes.fromhex(found)
-        except DatabaseError as error:
-            raise BadInput(
-                str(path), f"cannot be used ({error.orig}); restore a backup: it has every agent's key"
-            ) from None
-        return opened
+        """The keys of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used; OSError."""
+        return cls(small.opened(folder / FILE, metadata, SCHEMA, "every agent's key"))
 
     def create(self, name: str, wanted: Scope, now_ms: int) -> str:
         """A new key with this scope (its `id` is made here); the key itself. Errors: `BadInput`."""

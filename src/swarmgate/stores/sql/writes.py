@@ -1,8 +1,4 @@
-"""
-Keyed writes on file: their standing and, for a day, their answers. A file of its own, synced before a write is let go.
-
-The ledger may lag behind the journal; this may not, so each change is on disk when it is answered (SQLite, synchronous=FULL).
-"""
+"""Keyed writes on file: their standing and, for a day, their answers; on disk before a write is let go (small.py)."""
 
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -11,22 +7,19 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Engine,
     Integer,
     LargeBinary,
     MetaData,
     String,
     Table,
-    create_engine,
-    event,
     select,
-    text,
 )
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import StaticPool
 
-from swarmgate.core.errors import BadInput
 from swarmgate.core.once import KEPT_MS, Record, Ruling, Standing, rule
+from swarmgate.stores.sql import small
 
 FILE: Final = "writes.sqlite3"
 SCHEMA: Final = 1
@@ -60,34 +53,13 @@ class Stored(NamedTuple):
 class Writes:
     """`begin` and `end` one keyed write; every change is on disk when it returns. Errors: OSError."""
 
-    def __init__(self, path: Path) -> None:
-        self._engine = create_engine(
-            f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5}, poolclass=StaticPool
-        )
-
-        @event.listens_for(self._engine, "connect")
-        def prepare(link: object, _record: object) -> None:
-            link.execute("PRAGMA journal_mode=WAL")  # type: ignore[attr-defined]  # a DBAPI connection
-            link.execute("PRAGMA synchronous=FULL")  # type: ignore[attr-defined]  # see above
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     @classmethod
     def opened(cls, folder: Path) -> Self:
-        """The writes of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used."""
-        path = folder / FILE
-        path.touch(mode=0o600)
-        opened = cls(path)
-        try:
-            with opened._engine.begin() as link:
-                version = link.execute(text("PRAGMA user_version")).scalar_one()
-                if version > SCHEMA:
-                    raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
-                metadata.create_all(link)
-                link.execute(text(f"PRAGMA user_version={SCHEMA}"))
-        except DatabaseError as error:
-            raise BadInput(
-                str(path), f"cannot be used ({error.orig}); restore a backup: it says what was done"
-            ) from None
-        return opened
+        """The writes of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used; OSError."""
+        return cls(small.opened(folder / FILE, metadata, SCHEMA, "what was done already"))
 
     def begin(self, key: str, payload: str, call: str, run: str, now_ms: int) -> tuple[Ruling, Stored | None]:
         """

@@ -1,0 +1,46 @@
+"""
+Small files beside the ledger: opened, checked and made on first use; their schema's number stands in the file itself.
+
+What is written there is on disk when it is answered (SQLite, synchronous=FULL): the ledger may lag behind the journal, these may
+not lag behind anything.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, MetaData, create_engine, event, text
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import StaticPool
+
+from swarmgate.core.errors import BadInput
+
+_BUSY_S = 5
+
+
+def opened(path: Path, metadata: MetaData, schema: int, holds: str) -> Engine:
+    """
+    The engine of a small file, for its owner only; `holds` says in an error what a backup is needed for.
+
+    Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
+    """
+    path.touch(mode=0o600)
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": _BUSY_S}, poolclass=StaticPool
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(link: Any, _record: object) -> None:
+        link.execute("PRAGMA journal_mode=WAL")
+        link.execute("PRAGMA synchronous=FULL")
+
+    try:
+        with engine.begin() as link:
+            version = link.execute(text("PRAGMA user_version")).scalar_one()
+            if version > schema:
+                raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
+            metadata.create_all(link)
+            link.execute(text(f"PRAGMA user_version={schema}"))
+    except DatabaseError as error:
+        engine.dispose()
+        raise BadInput(str(path), f"cannot be used ({error.orig}); restore a backup: it has {holds}") from None
+    return engine
