@@ -78,13 +78,13 @@ def test_a_gate_that_stops_takes_no_new_calls():
 def test_a_path_with_identity_serves_like_the_path_itself():
     bench = Bench(TEXT)
     warm(bench.gate)
-    bench.client.data_received(request("/as/agent=a17,goal=g3,priority=P0/v1/chat/completions?api-version=1"))
+    bench.client.data_received(request("/as/agent=a17,goal=g3,priority=P0/v1/chat/completions?api-version=1&key=sgk_1"))
     call = next(iter(bench.gate.pump.open))
     assert (call.step.agent, call.step.goal, call.rank) == ("a17", "g3", 0)
     bench.dialler.succeed()
     end, wire = bench.dialler.opened[0]
     head, _, body = wire.written[0].partition(b"\r\n\r\n")
-    assert head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
+    assert head.startswith(b"POST /v1/chat/completions?api-version=1 HTTP/1.1\r\n")
     assert json.loads(body) == {"model": "real-name"}
     end.data_received(whole(UNARY))
     assert bench.ends == ["answered"]

@@ -21,6 +21,7 @@ from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import asks_for_form
+from swarmgate.gate.target import without_credentials
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -52,7 +53,7 @@ class ModelRoutes:
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
         """A request's head has come; None if it was answered at once."""
-        path = path.partition(b"?")[0]
+        path, _, query = path.partition(b"?")
         desk, fields = self.desk, head.fields
         if (
             desk.is_stopping
@@ -65,7 +66,10 @@ class ModelRoutes:
             return None
         if b"expect" in fields:
             end.want_body()
-        return Relay(self, end, head, path, said)
+        relay = Relay(self, end, head, path, said)
+        if query:
+            relay.query = without_credentials(query)
+        return relay
 
     def _unread(self, head: RequestHead, path: bytes) -> answers.Reply:
         """Why a request is refused by its head."""

@@ -6,7 +6,7 @@ a file that was uploaded there is known there only. What the path may mean must 
 """
 
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
@@ -29,7 +29,7 @@ from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
 from swarmgate.gate.streaming import Streaming
-from swarmgate.gate.target import ModelTarget
+from swarmgate.gate.target import ModelTarget, without_credentials
 from swarmgate.gate.transport import OK, OURS
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
@@ -40,7 +40,6 @@ PREFIX = b"/v1/"
 WHOLE_MS = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
 _LAYERS = 3  # of escapes within escapes that a chain of servers may take off
 _READ = frozenset(path.decode() for path in PATHS)
-_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token"})
 
 
 class Errand(NamedTuple):
@@ -219,9 +218,8 @@ def _path(target: bytes) -> bytes:
     meant = _meant(judged)
     if meant in _READ:
         raise BadInput("path", f"is another spelling of {meant}, which is read and metered; write it so")
-    if any(f"{name}=" in query for name in _CREDENTIALS):
-        query = urlencode([pair for pair in parse_qsl(query, keep_blank_values=True) if pair[0] not in _CREDENTIALS])
-    return f"{sent}{mark if query else ''}{query}".encode()
+    seen = without_credentials(query.encode())
+    return sent.encode() + (mark.encode() if seen else b"") + seen
 
 
 def _meant(judged: str) -> str:

@@ -60,6 +60,7 @@ class Relay:
         "parts",
         "path",
         "peeked",
+        "query",
         "said",
         "shown",
     )
@@ -77,6 +78,7 @@ class Relay:
         self.head = head
         self.path = path
         self.said = said
+        self.query = b""
         self.identity: Identity = UNSAID
         self.peeked: Peeked | None = None
         self.call: Call | None = None
@@ -133,7 +135,7 @@ class Relay:
             body = peeked.sent_as(model, self._options)
         else:
             body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
-        return target.request(key, self.path, self.head, body)
+        return target.request(key, self.path, self.head, body, self.query)
 
     def request(self) -> Asked:
         """The request as it came in (dead_letters.Writer)."""

@@ -6,6 +6,7 @@ only, because no other target holds it.
 """
 
 from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl, urlencode
 
 from swarmgate.gate.hop import HOP, OUR_HOP
 from swarmgate.gate.quotas import Quotas
@@ -44,7 +45,17 @@ _PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer pas
 _OURS = b"x-swarmgate-"
 _V1 = b"/v1"
 _END = b"\r\n"
+_VERSION = b" HTTP/1.1\r\n"
+_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token"})
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+
+
+def without_credentials(query: bytes) -> bytes:
+    """A caller's query as a target may see it: a key in it is the gate's, and stays here (SC-03)."""
+    text = query.decode("ascii")
+    if not any(f"{name}=" in text for name in _CREDENTIALS):
+        return query
+    return urlencode([pair for pair in parse_qsl(text, keep_blank_values=True) if pair[0] not in _CREDENTIALS]).encode()
 
 
 class ModelTarget:
@@ -81,7 +92,7 @@ class ModelTarget:
             for key, credential in credentials.items()
         }
 
-    def request(self, key: str, path: bytes, head: RequestHead, body: bytes) -> bytes:
+    def request(self, key: str, path: bytes, head: RequestHead, body: bytes, query: bytes = b"") -> bytes:
         """
         The whole request of one attempt: our opening, what the target may see of the caller's headers, the body.
 
@@ -95,7 +106,10 @@ class ModelTarget:
         for field in self.dialect.headers:
             if field[0] not in head.fields:
                 passed.append(b"%b: %b\r\n" % field)  # noqa: PERF401  a comprehension is one more call per attempt
-        return b"%b%bcontent-length: %d\r\n\r\n%b" % (self._openings[key, path], b"".join(passed), len(body), body)
+        opening = self._openings[key, path]
+        if query:
+            opening = opening.replace(_VERSION, b"?" + query + _VERSION, 1)
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (opening, b"".join(passed), len(body), body)
 
     def passing_head(self, key: str, path: bytes, head: RequestHead, length: int | None, *, chunked: bool) -> bytes:
         """The head of a request that is passed on unread, whatever its method and path; `length` None = none or `chunked`."""
