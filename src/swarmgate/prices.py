@@ -1,8 +1,8 @@
 """
 Prices of models: the operator's own first, then what `genai-prices` lists for the provider.
 
-The list is loaded when the first price is looked up and not when this module is: it takes half a second. It is kept by
-others; nothing is fetched from the network here.
+The list is large and loaded when the first price is looked up, not when this module is. It is kept by others; nothing
+is fetched from the network here.
 """
 
 import json
@@ -114,7 +114,7 @@ def capabilities() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1)
 def _list() -> "DataSnapshot":
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  half a second that only who asks pays
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  only who asks pays for the list
 
     return get_snapshot()
 
