@@ -8,7 +8,7 @@ imports what is left of it and goes, budgets are saved (design 3: Two processes)
 import asyncio
 import gc
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
-from swarmgate.stores.journal.in_force import AT_START, InForce
+from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER
 from swarmgate.stores.letters.shelf import Shelf
@@ -37,6 +37,7 @@ from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import gate, plan
 
 STARTS_WITHIN_S: Final = 60.0
+MOST_TOLD: Final = 50_000
 REFUSED: Final = 2  # cli/exits.py: USAGE
 UNREACHABLE: Final = 3
 
@@ -89,6 +90,8 @@ async def serve(config: Config, setting: Setting) -> int:
             journal.add(row)
         running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
         running.teacher.heard = partial(_note_learned, journal, in_force)
+        journal.clock = running.clock
+        journal.on_budget = Beginnings(running, journal, in_force, limits)
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
         data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
@@ -112,12 +115,35 @@ def _limits_named(served: Plan) -> Callable[[str], Limits | None]:
     return lambda name: served.budgets.get(name) or others(name)
 
 
+class Beginnings:
+    """Limits that no configuration names, those of hosts met on the way: what each begins with is a revision, too."""
+
+    def __init__(self, running: Gate, journal: FileJournal, in_force: InForce, known: Mapping[str, Limit]) -> None:
+        self._gate = running
+        self._journal = journal
+        self._in_force = in_force
+        self._told = set(known)
+
+    def __call__(self, budget: str, target: str, at_ms: int) -> None:
+        """An attempt is about to take from it."""
+        published = self._gate.published.get(budget)
+        cell = self._gate.store.book.cells.get(budget) if isinstance(self._gate.store, MemoryStore) else None
+        if budget in self._told or published is None or cell is None:
+            return
+        if len(self._told) >= MOST_TOLD:
+            self._told.clear()
+        self._told.add(budget)
+        self._journal.policy = self._in_force.next_policy()
+        limit = Limit(cell.limits, published, target)
+        number = (self._journal.writer.sequence + 1, at_ms)
+        self._journal.add(row_of(budget, limit, self._in_force.policy, Why("learning", "where it begins"), number))
+
+
 def _note_learned(
     journal: FileJournal, in_force: InForce, lesson: Lesson, limits: Limits, revision: LearnedRevision
 ) -> None:
     """A change that a host taught is a revision like any other."""
-    in_force.policy += 1
-    journal.policy = in_force.policy
+    journal.policy = in_force.next_policy()
     journal.add(learned.row(journal.next(), in_force.policy, lesson, limits, revision))
 
 

@@ -165,7 +165,7 @@ def rulings(revisions: Iterable[Mapping[str, Any]], sends: Iterable[Sent], span:
     """
     What was sent under each revision that held within the span.
 
-    `revisions` in order of budget and revision, each with its `takers` (target, key); `sends` in order of time.
+    `revisions` in order of budget and policy, each with its `takers` (target, key); `sends` in order of time.
     """
     counts = [_Count(row, held) for row, held in _in_force(list(revisions), span)]
     for send in sends:

@@ -73,3 +73,14 @@ def test_nothing_is_written_before_it_is_saved(tmp_path):
     force = InForce(tmp_path, 1)
     force.adopt({"x": ONE}, WHY, 1)
     assert not list(tmp_path.iterdir())
+
+
+@given(st.lists(st.integers(0, 2_500), min_size=1, max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_numbers_of_changes_that_are_not_kept_come_once_over_any_number_of_crashes(tmp_path_factory, lives):
+    folder, given_out = tmp_path_factory.mktemp("numbers"), []
+    for changes in lives:
+        force = InForce(folder, 1)
+        given_out += [force.next_policy() for _ in range(changes)]
+    assert given_out == sorted(set(given_out))
+    assert (InForce(folder, 1).policy or 0) >= max(given_out, default=0)

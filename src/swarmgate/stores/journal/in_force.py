@@ -8,6 +8,7 @@ kept beside, and numbers go on beyond any that it may have given out.
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from swarmgate.stores.journal import rows
 
 FILE: Final = "limits.json"
 CONFIGURATION: Final = "configuration"
+AHEAD: Final = 1_000  # numbers of a policy that are taken at once, where each change is not worth a file
 
 
 class Why(NamedTuple):
@@ -72,7 +74,7 @@ class InForce:
         self._path = folder / FILE
         self.sentence = ""
         self._kept: dict[str, Kept] = {}
-        self.policy = 0
+        self.policy = self._reserved = 0
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
@@ -111,12 +113,21 @@ class InForce:
         known = [(name, self._kept[name]) for name in names if name in self._kept]
         return [_row(name, kept, seq + index, at_ms) for index, (name, kept) in enumerate(known)]
 
-    def save(self) -> None:
-        """Put it on file, whole. Errors: OSError."""
+    def next_policy(self) -> int:
+        """The number of a change that is not kept here; none is given twice, whenever this process ends."""
+        self.policy += 1
+        if self.policy > self._reserved:
+            with suppress(OSError):  # the journal says loudly that the disk is full; calls go on
+                self.save(ahead=AHEAD)
+        return self.policy
+
+    def save(self, ahead: int = 0) -> None:
+        """Put it on file, whole; the next `ahead` numbers are taken too. Errors: OSError."""
+        self._reserved = self.policy + ahead
         fresh = self._path.with_suffix(".new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(_File(self.policy, self._kept)))
+            file.write(msgspec.json.encode(_File(self._reserved, self._kept)))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._path)
@@ -136,6 +147,11 @@ def _kept(limit: Limit, revision: int, policy: int, why: Why, now_ms: int) -> Ke
         return Kept(form, policy, limit.target, "", 0, 0, now_ms, *why, limit.key)
     unit, amount, window_ms = published.unit.value, published.amount, published.window_ms
     return Kept(form, policy, limit.target, unit, amount, window_ms, now_ms, *why, limit.key)
+
+
+def row_of(name: str, limit: Limit, policy: int, why: Why, number: tuple[int, int]) -> rows.Revision:
+    """What the journal says of a limit that is not kept here; `number` is that of its row and its instant."""
+    return _row(name, _kept(limit, limit.limits.revision, policy, why, number[1]), *number)
 
 
 def _row(name: str, kept: Kept, seq: int, at_ms: int) -> rows.Revision:

@@ -42,14 +42,13 @@ _Held = tuple[Call, Note, _Left, AttemptFacts, int]  # a note whose call may end
 class FileJournal:
     """
     The journal in `folder`; `policy` is the number that attempts carry until the next revision, `book` has the counters
-    whose state is kept over a crash.
+    whose state is kept over a crash, `on_budget` hears of budgets (a target, an instant) before the first attempt that takes from them.
 
     `wall_ms` reads the wall clock; `run` names this life of the gate. Errors: OSError if no file can be made there.
     """
 
     __slots__ = (
         "_cells",
-        "_clock",
         "_counters",
         "_held",
         "_left",
@@ -60,6 +59,8 @@ class FileJournal:
         "_wall_ms",
         "_ways",
         "book",
+        "clock",
+        "on_budget",
         "policy",
         "run",
         "writer",
@@ -76,13 +77,14 @@ class FileJournal:
     ) -> None:
         now_ms = clock.now_ms()
         self._loop = loop
-        self._clock = clock
+        self.clock = clock
         self._wall_ms = wall_ms
         self._step_ms = wall_ms() - now_ms
         self._left: dict[Call, _Left] = {}
         self._ways: dict[int, Route] = {}  # routes that were told, by identity: they keep it as long as they stand here
         self._held: _Held | None = None
         self.policy = 0
+        self.on_budget: Callable[[str, str, int], None] = lambda *_: None
         self.book: Book | None = None
         self._cells = 0
         self._counters: frozenset[str] = frozenset()
@@ -98,7 +100,7 @@ class FileJournal:
         assert route is not None
         own = rung.routes.get(route.key, route)  # without the caller's caps, which make a route of their own per call
         if id(own) not in self._ways:
-            self._way(rung.target, own)
+            self._way(rung.target, own, call.sent_ms)
         model = rung.model or call.model
         self._left[call] = (call.wire.facts, rung.target, model, route.key, call.sent_ms)  # type: ignore[attr-defined]
         writer.append(
@@ -132,7 +134,7 @@ class FileJournal:
         if left is None:
             self._unconnected(call, note)
             return
-        held = (call, note, left, left[0](), self._clock.now_ms())
+        held = (call, note, left, left[0](), self.clock.now_ms())
         if call.end is None:
             self._write_note(held, "", "")
         else:
@@ -151,7 +153,7 @@ class FileJournal:
                 Note(call.attempt, answer.reason, 0),
                 left,
                 left[0](),
-                self._clock.now_ms(),
+                self.clock.now_ms(),
             )  # given up as it ran
         self._write_note(held, answer.end._value_, answer.reason or "")
 
@@ -161,7 +163,7 @@ class FileJournal:
 
     def next(self) -> tuple[int, int]:
         """The number and the instant of a row that is about to be added."""
-        return self.writer.sequence + 1, self._clock.now_ms()
+        return self.writer.sequence + 1, self.clock.now_ms()
 
     def add(self, row: rows.Row) -> None:
         """A row made with `next`."""
@@ -221,14 +223,16 @@ class FileJournal:
         demands = route.demands(call.prompt, call.reserve, call.money)
         return tuple([(name, cost + reserve) for name, cost, reserve in demands if name in self._counters])
 
-    def _way(self, target: str, route: Route) -> None:
+    def _way(self, target: str, route: Route, at_ms: int) -> None:
         """A route's first attempt: say what it takes from."""
         if len(self._ways) >= MOST_WAYS:
             self._ways.clear()
         self._ways[id(route)] = route
         names = dict.fromkeys([*(demand[0] for demand in route.fixed), *route.metered])
         budgets = tuple(name for name in names if not name.endswith(WAY))
-        self.add(rows.Way(*self.next(), target, route.key, budgets))
+        for name in budgets:
+            self.on_budget(name, target, at_ms)
+        self.add(rows.Way(self.writer.sequence + 1, at_ms, target, route.key, budgets))
 
     def _unconnected(self, call: Call, note: Note) -> None:
         rung = call.rungs[note.rung]
@@ -239,7 +243,7 @@ class FileJournal:
 
     def _every_second(self) -> None:
         self._tick = self._loop.call_later(TICK_S, self._every_second)
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         missed = self.writer.tick(now_ms)
         if missed is not None:
             self.add(rows.Gap(*self.next(), missed.rows, missed.since_ms, missed.reason))

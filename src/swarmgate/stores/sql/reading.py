@@ -40,12 +40,12 @@ def limits_at(link: Connection, target: str, key: str, policy: int) -> list[dict
     """The limits that an attempt under a policy stood under, at its target with its key."""
     taken = select(ways.c.budget).where(ways.c.target == target, ways.c.key == key)
     newest = (
-        select(revisions.c.budget, func.max(revisions.c.revision).label("revision"))
+        select(revisions.c.budget, func.max(revisions.c.policy).label("policy"))
         .where(revisions.c.budget.in_(taken), revisions.c.policy <= policy)
         .group_by(revisions.c.budget)
         .subquery()
     )
-    same = and_(revisions.c.budget == newest.c.budget, revisions.c.revision == newest.c.revision)
+    same = and_(revisions.c.budget == newest.c.budget, revisions.c.policy == newest.c.policy)
     return _all(link, select(revisions).join(newest, same).order_by(revisions.c.budget))
 
 
@@ -84,7 +84,7 @@ def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str,
         revisions.c.since_ms < span.to_ms,
         revisions.c.amount > 0,
     )
-    found = _all(link, told.order_by(revisions.c.budget, revisions.c.revision))
+    found = _all(link, told.order_by(revisions.c.budget, revisions.c.policy))
     takers: dict[str, set[tuple[str, str]]] = {row["budget"]: set() for row in found}
     for budget, target, key in link.execute(
         select(ways.c.budget, ways.c.target, ways.c.key).where(ways.c.budget.in_(takers))

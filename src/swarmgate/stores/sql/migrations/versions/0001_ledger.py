@@ -126,8 +126,8 @@ def upgrade() -> None:
     op.create_table(
         "revisions",
         sa.Column("budget", sa.String(), nullable=False),
-        sa.Column("revision", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("policy", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("policy", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("target", sa.String(), server_default="", nullable=False),
         sa.Column("key", sa.String(), server_default="", nullable=False),
         sa.Column("unit", sa.String(), server_default="", nullable=False),
@@ -141,7 +141,7 @@ def upgrade() -> None:
         sa.Column("author", sa.String(), server_default="", nullable=False),
         sa.Column("reason", sa.String(), server_default="", nullable=False),
         sa.Column("since_ms", sa.BigInteger(), server_default="0", nullable=False),
-        sa.PrimaryKeyConstraint("budget", "revision"),
+        sa.PrimaryKeyConstraint("budget", "policy"),
     )
     op.create_index("revisions_by_target", "revisions", ["target", "since_ms"], unique=False)
     op.create_table(
