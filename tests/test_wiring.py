@@ -104,3 +104,11 @@ def test_the_provider_says_which_header_its_key_goes_in_and_what_else_it_wants()
     )
     assert target.request("only", b"/v1/messages", newer, b"{}").count(b"anthropic-version: 2027-01-01\r\n") == 1
     assert b"2023" not in target.request("only", b"/v1/messages", newer, b"{}")
+
+
+def test_rungs_below_the_first_know_the_window_of_their_model():
+    text = TEXT.replace(
+        '["openai/gpt-4o-mini", "local/*"]', '["openai/gpt-4o", "openai/gpt-4", "openai/none-such", "local/*"]'
+    )
+    rungs = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
+    assert [rung.window_tokens for rung in rungs] == [0, 8_192, 0, 0]

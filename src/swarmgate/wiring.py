@@ -30,7 +30,7 @@ from swarmgate.http1.head import Header
 from swarmgate.http1.tls import client_context
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import Journal
-from swarmgate.prices import PriceBook
+from swarmgate.prices import PriceBook, listed
 from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.tables import GENERIC, dialect_named, dialect_of
 from swarmgate.stores.memory.store import MemoryStore
@@ -76,7 +76,7 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
     budgets += budgets_of(egress.policies).values()
     limits = dict(pair for one in budgets for pair in one.limits())
     return Plan(
-        Ladders({alias: tuple(rungs[rung] for rung in ladder) for alias, ladder in routes.items()}),
+        Ladders({alias: _ladder([rungs[one] for one in ladder], shops) for alias, ladder in routes.items()}),
         {name: shop.model_target() for name, shop in shops.items()},
         limits,
         {name: one.line for name, one in limits.items() if one.line},
@@ -119,6 +119,18 @@ def unpriced_models(config: Config) -> list[str]:
     )
 
 
+def _ladder(rungs: list[Rung], shops: Mapping[str, "_Shop"]) -> tuple[Rung, ...]:
+    """
+    Rungs below the first know the window of their model, where it is listed: a call that is larger passes them over.
+
+    The first is what the caller asked for, and sizes are estimates: it is tried whatever they say.
+    """
+    return (
+        *rungs[:1],
+        *(rung._replace(window_tokens=shops[rung.target].window_tokens(rung.model)) for rung in rungs[1:]),
+    )
+
+
 def _dialect(target: Target) -> Dialect:
     return dialect_named(target.provider) if target.provider else dialect_of(target.base_url.host)
 
@@ -148,6 +160,11 @@ class _Shop:
         yield from self._shared
         for own in self._own.values():
             yield from own
+
+    def window_tokens(self, model: str) -> int:
+        """The largest call that a model takes by the public list; 0 = not known."""
+        found = listed(model, self._dialect.name) if model and self._dialect is not GENERIC else None
+        return (found.context_tokens or 0) if found is not None else 0
 
     def rung(self, model: str) -> Rung:
         """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""

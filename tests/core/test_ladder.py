@@ -145,7 +145,7 @@ def speaks(target, *surfaces, window=0):
     return rung(target)._replace(serves=frozenset(surfaces), window_tokens=window)
 
 
-def test_a_rung_that_cannot_is_passed_over_with_its_reason_and_never_sent_to():
+def test_llm_gateways_68_a_rung_that_cannot_is_passed_over_with_its_reason_and_never_sent_to():
     world = World()
     rungs = (speaks("a", "messages"), speaks("b", "chat", window=99), speaks("c", "chat", window=100))
     call = world.call("x", rungs=rungs, surface="chat", context_tokens=100)
