@@ -3,7 +3,7 @@ import os
 import pytest
 
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.letters.letter import Letter, kept_headers
+from swarmgate.stores.letters.letter import Letter, kept_headers, kept_path
 from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, Shelf
 
 NOW_MS = 1_800_000_000_000
@@ -53,7 +53,7 @@ def test_old_ones_and_too_many_go(shelf, tmp_path):
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["young.json"]
     for number in range(MOST_LETTERS):
         (tmp_path / FOLDER / f"more-{number}.json").write_text("{}")
-        age(tmp_path, f"more-{number}", NOW_MS + number)
+        age(tmp_path, f"more-{number}", NOW_MS + 1 + number)
     shelf.prune(NOW_MS)
     assert not (tmp_path / FOLDER / "young.json").exists()
 
@@ -85,3 +85,48 @@ def test_what_names_an_account_is_no_part_of_it():
         (b"content-length", b"9"),
     ]
     assert kept_headers(fields) == [("x-swarmgate-agent", "a")]
+
+
+def test_p14_letters_have_so_many_bytes_together(shelf, tmp_path, monkeypatch):
+    for number in range(6):
+        shelf.put(letter(f"req-{number}", body=b"x" * 1_000), 0)
+        age(tmp_path, f"req-{number}", NOW_MS + number * 1_000)
+    monkeypatch.setattr("swarmgate.stores.letters.shelf.MOST_BYTES", 5_000)
+    shelf.prune(NOW_MS)
+    assert {one.id for one in shelf.letters()} == {"req-3", "req-4", "req-5"}
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("/to/https/ann:pass@site.test/x?q=1", "/to/https/site.test/x?q=1"),
+        ("/as/agent=a1/to/+2xd/https/ann@site.test/x", "/as/agent=a1/to/+2xd/https/site.test/x"),
+        ("http://ann:pass@site.test/x", "http://site.test/x"),
+        ("/as/agent=a1,key=sgk_1/v1/x", "/as/agent=a1/v1/x"),
+        (
+            "/to/https/s.test/x?api_key=1&page=2&%6bey=3&X-Amz-Signature=4&keyword=cat",
+            "/to/https/s.test/x?page=2&keyword=cat",
+        ),
+        ("/to/https/s.test/x?access_token=1", "/to/https/s.test/x"),
+        ("/to/https/s.test/a@b?mail=a@b", "/to/https/s.test/a@b?mail=a@b"),
+    ],
+)
+def test_sc_03_no_secret_of_a_url_is_kept(path, kept):
+    assert kept_path(path.encode()) == kept
+
+
+def test_sc_03_headers_are_kept_by_their_names():
+    secret = (
+        "authorization",
+        "cookie",
+        "private-token",
+        "x-auth-token",
+        "x-api-key",
+        "x-goog-api-key",
+        "x-vault-token",
+    )
+    secret += ("x-amz-security-token", "x-csrf-token", "x-swarmgate-key", "x-swarmgate-ticket", "api_key", "x-password")
+    kept = ("idempotency-key", "content-type", "x-swarmgate-agent", "x-swarmgate-step", "openai-beta", "accept", "keep")
+    fields = [(name.encode(), b"v") for name in (*secret, *kept)]
+    assert [name for name, _ in kept_headers(fields)] == list(kept)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from swarmgate.core.commands import Answer
 from swarmgate.core.record import Call
 from swarmgate.http1.head import Header
-from swarmgate.stores.letters.letter import MOST_BODY_BYTES, Letter, kept_headers
+from swarmgate.stores.letters.letter import MOST_BODY_BYTES, Letter, kept_headers, kept_path
 from swarmgate.stores.letters.shelf import Shelf
 
 
@@ -79,7 +79,7 @@ class DeadLetters:
             call.attempt,
             {**call.step._asdict(), "priority": f"P{call.rank}"},
             asked.method.decode("latin-1"),
-            asked.path.decode("latin-1"),
+            kept_path(asked.path),
             kept_headers(asked.headers),
             body,
             why,

@@ -6,32 +6,20 @@ What names an account or a session is not part of it: a letter is sent again wit
 
 import re
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
 MOST_BODY_BYTES: Final = 1024 * 1024
-SECRET: Final = frozenset(
-    {
-        *(
-            "authorization",
-            "proxy-authorization",
-            "x-api-key",
-            "api-key",
-            "x-goog-api-key",
-            "x-swarmgate-key",
-            "cookie",
-        ),
-        *(
-            "x-swarmgate-ticket",
-            "x-swarmgate-hop",
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "host",
-            "expect",
-        ),
-    }
+OURS: Final = frozenset(
+    {"x-swarmgate-ticket", "x-swarmgate-hop", "content-length", "transfer-encoding", "connection", "host", "expect"}
 )
+_HARMLESS: Final = frozenset({"idempotency-key"})
+_SECRET: Final = re.compile(
+    r"auth|token|secret|passw|pwd|credential|cookie|session|signature|jwt|api-?key|(^|[-_.])(key|sig|code|state)$",
+    re.IGNORECASE,
+)
+_USERINFO: Final = re.compile(r"(/to/(?:\+[0-9]+x?d?/)?[A-Za-z][A-Za-z0-9+.-]*/|[A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -63,6 +51,25 @@ def is_id(text: str) -> bool:
 
 
 def kept_headers(fields: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """The headers of a request without secrets and framing."""
+    """The headers of a request without secrets, by their names, and without framing."""
     said = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
-    return [(name, value) for name, value in said if name not in SECRET]
+    return [(name, value) for name, value in said if name not in OURS and not names_secret(name)]
+
+
+def kept_path(target: bytes) -> str:
+    """The target of a request without what names an account: userinfo, and words and parameters by their names."""
+    path, mark, query = _USERINFO.sub(r"\1", target.decode("latin-1")).partition("?")
+    if path.startswith("/as/"):
+        words, slash, rest = path[4:].partition("/")
+        path = f"/as/{_without_secrets(words, ',')}{slash}{rest}"
+    query = _without_secrets(query, "&")
+    return f"{path}{mark if query else ''}{query}"
+
+
+def names_secret(name: str) -> bool:
+    """Whether what bears this name may be a credential; a doubtful one is not kept."""
+    return name.lower() not in _HARMLESS and _SECRET.search(name.replace("_", "-")) is not None
+
+
+def _without_secrets(pairs: str, between: str) -> str:
+    return between.join(pair for pair in pairs.split(between) if not names_secret(unquote(pair.partition("=")[0])))

@@ -19,6 +19,7 @@ from swarmgate.stores.letters.letter import Letter, is_id
 FOLDER: Final = "dead"
 KEPT_MS: Final = 7 * 86_400_000
 MOST_LETTERS: Final = 1_000
+MOST_BYTES: Final = 256 * 1024 * 1024  # of all letters together: the disk is the journal's, too
 _decode = msgspec.json.Decoder(Letter).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -45,10 +46,12 @@ class Shelf:
 
     def prune(self, now_ms: int) -> None:
         """Drop what is too old or too much."""
-        paths = sorted(self._files(), key=lambda path: path.stat().st_mtime)
-        old = [path for path in paths if path.stat().st_mtime * 1_000 < now_ms - KEPT_MS]
-        for path in {*old, *paths[: max(0, len(paths) - MOST_LETTERS)]}:
-            self.drop(path.stem)
+        found = sorted(((path.stat(), path) for path in self._files()), key=lambda one: -one[0].st_mtime)
+        held = 0
+        for place, (status, path) in enumerate(found):
+            held += status.st_size
+            if place >= MOST_LETTERS or held > MOST_BYTES or status.st_mtime * 1_000 < now_ms - KEPT_MS:
+                self.drop(path.stem)
 
     def letters(self) -> list[Letter]:
         """Every letter, oldest first; a file that cannot be read is left alone."""
