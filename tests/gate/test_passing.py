@@ -177,3 +177,21 @@ def test_rb_22_another_spelling_of_a_metered_path_goes_nowhere(path):
     status, error = answered(request(path, b'{"model": "m"}'))
     assert (status, error["code"]) == (400, "caller_bad_request")
     assert "another spelling" in error["message"]
+
+
+def test_an_agent_cannot_take_a_key_away_by_asking_for_what_it_may_not():
+    async def script(_, hit, writer):
+        refused = hit.path.startswith("/v1/organization")
+        writer.write(whole({"error": {"code": "invalid_api_key"}}, "401 No") if refused else whole(UNARY))
+
+    async def play():
+        async with stage(script) as on, gpt(on.port) as client:
+            for _ in range(3):
+                with pytest.raises(openai.APIStatusError, match="does not accept"):
+                    await client.get("/organization/users", cast_to=object)
+            assert (await client.models.with_raw_response.list()).status_code == 200
+            answer = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+            assert answer.choices[0].message.content == "four"
+            assert len(on.stand_in.hits) == 4
+
+    asyncio.run(play())

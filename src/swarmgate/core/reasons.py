@@ -19,6 +19,7 @@ class Reason(StrEnum):
     CALLER_UNKNOWN_PATH = "caller_unknown_path"
     CALLER_METHOD = "caller_method"
     CALLER_ENCODING = "caller_encoding"
+    CALLER_OTHER_SITE = "caller_other_site"
     CALLER_UPGRADE = "caller_upgrade"
     CALLER_TOO_LARGE = "caller_too_large"
     CALLER_WRITE_IN_FLIGHT = "caller_write_in_flight"
@@ -90,6 +91,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_UNKNOWN_PATH: "This path is not served here.",
     Reason.CALLER_METHOD: "This path does not take this method.",
     Reason.CALLER_ENCODING: "The request's body is compressed; send it as it is, without content-encoding.",
+    Reason.CALLER_OTHER_SITE: "A page of another site, or under a name that is not this machine's, may not call; show an agent key.",
     Reason.CALLER_UPGRADE: "WebSockets and other upgrades are not spoken here; use the HTTP endpoints.",
     Reason.CALLER_WRITE_IN_FLIGHT: "A write with this key is still running; ask again for its answer.",
     Reason.CALLER_WRITE_MISMATCH: "This key was used for another request; give each operation a key of its own.",

@@ -28,6 +28,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_UNKNOWN_PATH: (404, _BAD),
     Reason.CALLER_METHOD: (405, _BAD),
     Reason.CALLER_ENCODING: (415, _BAD),
+    Reason.CALLER_OTHER_SITE: (403, _DENIED),
     Reason.CALLER_UPGRADE: (501, "http_upgrade_failed"),
     Reason.CALLER_TOO_LARGE: (413, _BAD),
     Reason.CALLER_WRITE_IN_FLIGHT: (409, _DENIED),

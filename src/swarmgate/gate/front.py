@@ -11,6 +11,7 @@ from typing import Protocol
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
+from swarmgate.gate.browsers import ORIGIN, is_foreign
 from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
 from swarmgate.gate.keeper import Keeper
@@ -85,7 +86,7 @@ class Front:
             end.respond(*answers.refusal(why, shape=shape_of(path, head.fields)))
             return
         surface = self.exact.get(path)
-        if surface is not None and HOP not in head.fields:
+        if surface is not None and HOP not in head.fields and ORIGIN not in head.fields:
             end.call = surface.begin(end, head, path, None)
         else:
             self._look_closer(end, head)
@@ -141,6 +142,9 @@ class Front:
                 surface = self.absolute
             else:
                 path = local
+                if is_foreign(head.fields) and not self._shows_key(head):
+                    end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=shape_of(path, head.fields)))
+                    return
                 if path.startswith(AS):
                     path, said = split_as(path)
                 surface = self._at(path)
@@ -151,6 +155,9 @@ class Front:
             end.respond(*self._unknown(head))
         else:
             end.call = surface.begin(end, head, path, said)
+
+    def _shows_key(self, head: RequestHead) -> bool:
+        return self.keeper is not None and self.keeper.scope(head.fields) is not None
 
     def _origin_form(self, target: bytes) -> bytes | None:
         """The target in origin form; None if it names somebody else's authority (RFC 9112 3.2.2)."""

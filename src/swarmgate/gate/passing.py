@@ -12,7 +12,7 @@ from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.outcome import Outcome
+from swarmgate.core.outcome import Ejects, Kind, Outcome, Verdict
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
@@ -100,7 +100,7 @@ class PassRoutes:
 
 
 class _Fetch(Fetch):
-    """An attempt whose errors are read as those of model calls: a refused key is ours, and leaves."""
+    """An attempt whose errors are read as those of model calls; what is said of a refused key is not shown."""
 
     __slots__ = ("dialect",)
 
@@ -112,7 +112,11 @@ class _Fetch(Fetch):
         if head.status < 400:
             return OK
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
-        return outcome_of(self.dialect, head.status, headers, read_error_body(self.body), self._exchanges.unix_s())
+        found = outcome_of(self.dialect, head.status, headers, read_error_body(self.body), self._exchanges.unix_s())
+        # An agent chose the path, and some want an administrator's key: no agent may take the gate's keys away so.
+        return (
+            found._replace(verdict=Verdict.FAILED, ejects=Ejects.NOTHING) if found.kind is Kind.KEY_REFUSED else found
+        )
 
 
 class Passing(Streaming):
