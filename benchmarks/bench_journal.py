@@ -4,9 +4,10 @@ What evidence costs: us per call on the loop of the data process, rows per secon
 `python benchmarks/bench_journal.py`: a few seconds, in a temporary folder (TMPDIR names another disk).
 """
 
+import argparse
 import asyncio
 import gc
-import sys
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -36,11 +37,11 @@ class Wire:
         return AttemptFacts(200, 812, 240, -1, 0, 2_048, 780)
 
 
-def calls(clock):
+def calls(clock, count):
     route = Route("key-13", ())
     rung = Rung("openai", "gpt-4o-mini", {"key-13": route}, KeyRing([QuotaScope("key-13", ("key-13",))]), RetryBudget())
     room, wire, made = Room(), Wire(), []
-    for number in range(CALLS):
+    for number in range(count):
         call = Call(f"req-ab12cd34ef-{number:x}", (rung,), room, rank=1, arrived_ms=clock.now_ms())
         call.step, call.wire, call.route, call.attempt = STEP, wire, route, 1
         call.sent_ms = call.arrived_ms
@@ -66,19 +67,19 @@ async def per_call_us(journal, made, a_turn):
     return best / BATCH / 1_000
 
 
-async def on_the_loop(folder):
-    clock = LoopClock(asyncio.get_running_loop())
+async def on_the_loop(folder, number):
+    """Figures by name; the state folder of the first journal."""
+    loop = asyncio.get_running_loop()
+    clock = LoopClock(loop)
     gc.collect()
     gc.freeze()
-    made = calls(clock)
-    print(f"{'in memory':>24}: {await per_call_us(MemoryJournal(), made, 1):5.2f} us a call")
+    made = calls(clock, number)
+    found = {"in memory, us a call": await per_call_us(MemoryJournal(), made, 1)}
     for a_turn in A_TURN:
-        state = folder / str(a_turn)
-        journal = FileJournal(asyncio.get_running_loop(), clock, unix_ms, state / FOLDER, print)
-        best = await per_call_us(journal, made, a_turn)
-        print(f"{f'{a_turn} calls a turn':>24}: {best:5.2f} us a call")
+        journal = FileJournal(loop, clock, unix_ms, folder / str(a_turn) / FOLDER, print)
+        found[f"{a_turn} calls a turn, us a call"] = await per_call_us(journal, made, a_turn)
         journal.close(0)
-    return folder / str(A_TURN[0])
+    return found, folder / str(A_TURN[0])
 
 
 def into_the_ledger(state):
@@ -89,17 +90,28 @@ def into_the_ledger(state):
         pass
     took = time.perf_counter() - start
     importer.close()
-    ledger = sum(path.stat().st_size for path in state.glob("ledger*"))
     made = importer.rows // 2
-    print(f"{'imported':>24}: {importer.rows / took:,.0f} rows/s ({importer.rows:,} rows)")
-    print(f"{'on disk':>24}: {size / made:,.0f} bytes of journal and {ledger / made:,.0f} of ledger a call")
+    return {
+        "imported, rows/s": importer.rows / took,
+        "journal, bytes a call": size / made,
+        "ledger, bytes a call": sum(path.stat().st_size for path in state.glob("ledger*")) / made,
+    }
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the calls")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        state = asyncio.run(on_the_loop(Path(folder)))
-        into_the_ledger(state)
+        found, state = asyncio.run(on_the_loop(Path(folder), CALLS // 10 if told.quick else CALLS))
+        found |= into_the_ledger(state)
+    if told.json:
+        print(json.dumps(found))
+        return
+    for name, figure in found.items():
+        print(f"{name:>32}: {figure:,.2f}" if figure < 100 else f"{name:>32}: {figure:,.0f}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
