@@ -5,7 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from swarmgate.cli import app
-from swarmgate.presets import in_force, load_presets
+from swarmgate.facts.presets import in_force, load_presets
 
 
 def test_scripts_get_everything():

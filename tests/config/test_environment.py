@@ -3,7 +3,7 @@
 import pytest
 
 from swarmgate.config import BaseUrl, Deployment, from_environment
-from swarmgate.problems import FileError
+from swarmgate.config.problems import FileError
 
 CANARY = "sk-canary-12"
 

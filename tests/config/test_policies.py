@@ -3,8 +3,8 @@
 import pytest
 
 from swarmgate.config import Pin, Quota, parse
+from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import Unit
-from swarmgate.problems import FileError
 
 POLICY = """\
 [policies.archive]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.config import BaseUrl, Deployment, Listen, Quota, load, parse
+from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import Unit
-from swarmgate.problems import FileError
 
 CANARY = "sk-canary-55"
 GOOD = """\

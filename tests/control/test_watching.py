@@ -6,7 +6,6 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent.parent / "telemetry"))
 
 from facts import START_MS, end, note
-
 from swarmgate.control.watching import REMEMBERED, Watching
 
 

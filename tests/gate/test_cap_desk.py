@@ -7,7 +7,7 @@ from stage import UNARY, warm, whole
 from wires import Bench
 
 from swarmgate.config import parse
-from swarmgate.problems import FileError
+from swarmgate.config.problems import FileError
 
 TARGET = """
 [targets.up]

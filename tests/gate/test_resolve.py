@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 from eventually import eventually
+from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.resolve import LOOK_UP_S, MOST_KNOWN, PER_DOMAIN, THREADS, Found, TargetResolver
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Origin
-from swarmgate.suffixes import load_suffix_rules
 
 DENIED = Fault.ADDRESS_DENIED
 PUBLIC = "93.184.215.14"

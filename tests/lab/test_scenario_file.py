@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from swarmgate.config.problems import FileError, key_lines
 from swarmgate.lab import scenario, scenario_file
 from swarmgate.lab.faults import RULES
 from swarmgate.lab.scenario import Scenario
 from swarmgate.lab.scenario_file import load, parse, shipped
 from swarmgate.lab.workload import KINDS
-from swarmgate.problems import FileError, key_lines
 
 GOOD = """\
 # story

@@ -1,7 +1,7 @@
-from facts import START_MS, budget, end, note
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facts import START_MS, budget, end, note
 from swarmgate.telemetry.alerts import QUIET_MS, RULES, Alerts, Finding, Now
 from swarmgate.telemetry.window import LATENCY_EDGES_MS, SLOT_MS, SLOTS, Window
 

@@ -1,10 +1,10 @@
 import io
 import json
 
-from facts import START_MS, end, intent, note
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facts import START_MS, end, intent, note
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry.alerts import Notice
 from swarmgate.telemetry.log_lines import Log

@@ -2,12 +2,12 @@ import ast
 import re
 from pathlib import Path
 
-from facts import START_MS, budget, end, intent, note
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 import swarmgate.telemetry
+from facts import START_MS, budget, end, intent, note
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
 from swarmgate.telemetry.alerts import RULES

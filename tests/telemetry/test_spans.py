@@ -1,5 +1,4 @@
 from facts import START_MS, intent, note
-
 from swarmgate.telemetry.spans import MOST_OPEN, Spans
 
 

@@ -14,11 +14,11 @@ from rich.table import Table
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import load
+from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
-from swarmgate.problems import FileError
 from swarmgate.wiring import limits, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"

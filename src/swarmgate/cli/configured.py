@@ -13,7 +13,7 @@ import typer
 
 from swarmgate.cli.exits import Exit
 from swarmgate.config import Config, from_environment, load
-from swarmgate.problems import FileError
+from swarmgate.config.problems import FileError
 
 
 def read(file: Path | None) -> Config:

@@ -25,8 +25,8 @@ from swarmgate.core.routing import Budget
 from swarmgate.core.target import ParsedUrl, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import Judged, counts_requests, judge
-from swarmgate.suffixes import load_suffix_rules
-from swarmgate.wiring_egress import policy_table
+from swarmgate.facts.suffixes import load_suffix_rules
+from swarmgate.wiring.egress import policy_table
 
 
 class Explained(NamedTuple):

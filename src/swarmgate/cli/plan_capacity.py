@@ -10,10 +10,10 @@ from rich.table import Table
 
 from swarmgate.cli.exits import Exit
 from swarmgate.core.price import MILLION
+from swarmgate.facts.prices import Listing, listed, nearest
 from swarmgate.lab.capacity import Capacity, Key, capacity, recorded, steady
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.mix import workload
-from swarmgate.prices import Listing, listed, nearest
 
 EXAMPLE = "Example: swarmgate plan-capacity --agents 2000 --context 32000 --key-tpm 4000000 --model gpt-4o-mini"
 MINUTES = 10

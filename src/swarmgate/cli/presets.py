@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from swarmgate.presets import Preset, in_force, load_presets
+from swarmgate.facts.presets import Preset, in_force, load_presets
 
 EXAMPLE = "Example: swarmgate presets --json"
 

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from swarmgate import prices as price_list
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
 from swarmgate.core.price import Price, Rate, Used, cost_micro
+from swarmgate.facts import prices as price_list
 
 EXAMPLE = "Example: swarmgate prices gpt-4o-mini claude-haiku-4-5 groq/llama-3.3-70b-versatile"
 _USUAL = Used(prompt=8_000, output=500)  # tokens of the call that the last column prices

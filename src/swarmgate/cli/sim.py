@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from swarmgate.cli.exits import Exit
+from swarmgate.config.problems import FileError
 from swarmgate.lab.scenario import Scenario
 from swarmgate.lab.scenario_file import load, load_shipped, shipped
 from swarmgate.lab.sim import arms, result
 from swarmgate.lab.sim.verdicts import evaluate
 from swarmgate.lab.sim.world import World
-from swarmgate.problems import FileError
 
 EXAMPLE = "Example: swarmgate sim p2-flood --seed 7 --json"
 QUIET_SHARE = 0.5  # a shorter run is measured from its middle on

@@ -1,7 +1,7 @@
 """
 The operator's one TOML file: what it may say, checked whole, every mistake at once with its line.
 
-Here live names, numbers and references; what follows from them (budgets, rings, ladders) is made in wiring.py. Each
+Here live names, numbers and references; what follows from them (budgets, rings, ladders) is made in `wiring`. Each
 section has a module of its own with its model; `whole.py` puts them together and is where a new one is added.
 """
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Any, Literal
 
+from swarmgate.config.problems import Loc
 from swarmgate.config.table import Table
-from swarmgate.problems import Loc
 
 
 class Access(Table):

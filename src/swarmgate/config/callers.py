@@ -10,12 +10,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from swarmgate.config.problems import Mistakes
 from swarmgate.config.quota import CapLimits, Quota
 from swarmgate.config.table import Table
 from swarmgate.core.compiler import Compiled, Published, Unit, compile_cap
 from swarmgate.core.limits import BadLimit
 from swarmgate.core.routing import Budget
-from swarmgate.problems import Mistakes
 
 SHARE_PERCENT = 80  # of a target's budget, where there is more than one team or environment (design 4: Line)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from swarmgate.config.policies import DurationText, Patterns, Port, Words
+from swarmgate.config.problems import Loc, nearest
 from swarmgate.config.quota import Quota, read_quota
 from swarmgate.config.table import Table
 from swarmgate.core.compiler import Unit
@@ -14,8 +15,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import group_table
 from swarmgate.core.host import normal_host
 from swarmgate.core.target_errors import BadPattern, BadTarget
-from swarmgate.presets import load_presets
-from swarmgate.problems import Loc, nearest
+from swarmgate.facts.presets import load_presets
 
 
 class Pin(NamedTuple):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from swarmgate.config.problems import FileError, Problem, explain
 from swarmgate.config.whole import SECRET, Config, keys_in
-from swarmgate.problems import FileError, Problem, explain
 
 _END = "/v1"
 

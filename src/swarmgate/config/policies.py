@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import HostLimits, Quota
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
@@ -15,8 +16,7 @@ from swarmgate.core.groups import GroupTable, group_table
 from swarmgate.core.limits import BadLimit
 from swarmgate.core.path_class import MOST_CLASSES, PathClass, path_class
 from swarmgate.core.target_errors import BadPattern
-from swarmgate.presets import load_presets
-from swarmgate.problems import Loc, Mistakes, nearest
+from swarmgate.facts.presets import load_presets
 
 USUAL_ANSWER_BYTES = 64 * 1024
 

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator
 
+from swarmgate.config.problems import nearest
 from swarmgate.core.compiler import Unit
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
-from swarmgate.problems import nearest
 
 _LIMIT = re.compile(r"([0-9][0-9_]{0,17})(\.[0-9]{1,6})?(?: ([A-Za-z_]+))?(?: per (.+))?")
 _DOLLARS = "USD"

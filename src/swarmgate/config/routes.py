@@ -5,8 +5,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
+from swarmgate.config.problems import Loc, nearest
 from swarmgate.core.errors import BadInput
-from swarmgate.problems import Loc, nearest
 
 ANY_MODEL = "*"
 

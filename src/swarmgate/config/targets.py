@@ -5,12 +5,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
+from swarmgate.config.problems import Mistakes
 from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
-from swarmgate.problems import Mistakes
 
 Provider = Literal[  # those that have a table in `providers/`
     "openai",

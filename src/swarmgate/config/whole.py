@@ -22,12 +22,12 @@ from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import PolicyTable
 from swarmgate.config.prices import PriceTable
+from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, problem
 from swarmgate.config.records import Records
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
 from swarmgate.config.task_types import TaskType
-from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, problem
 
 REFERENCES = (access_section.unresolved, route_section.unresolved, egress_section.unresolved)
 SECRET = ("keys",)

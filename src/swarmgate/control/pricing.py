@@ -14,7 +14,7 @@ import msgspec
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Price, Used
-from swarmgate.prices import PriceBook
+from swarmgate.facts.prices import PriceBook
 
 FILE: Final = "prices.json"
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Final
 
 from swarmgate.config import Config
+from swarmgate.config.problems import FileError
 from swarmgate.control.orders import DataOrders
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
 from swarmgate.gate.reload import kinds, reload
 from swarmgate.gate.service import Gate
-from swarmgate.problems import FileError
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import plan
 

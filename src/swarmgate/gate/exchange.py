@@ -12,6 +12,7 @@ from typing import Protocol
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.core.record import Call
+from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.once import Once
@@ -19,7 +20,6 @@ from swarmgate.gate.taps import NO_USAGE, Usage
 from swarmgate.gate.till import Till
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
 from swarmgate.ports import Fire, Told
-from swarmgate.prices import PriceBook
 
 PROGRESS_MS = 5_000
 REMEMBERED = 1_024  # calls that ended lately

@@ -26,6 +26,7 @@ from swarmgate.engine.alarm import LoopTimer
 from swarmgate.engine.clock import LoopClock, unix_ms, unix_s
 from swarmgate.engine.pump import Pump
 from swarmgate.engine.teacher import Teacher
+from swarmgate.facts.prices import PriceBook
 from swarmgate.gate import answers, model_names, passing
 from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.compress import Ceiling
@@ -58,7 +59,6 @@ from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
-from swarmgate.prices import PriceBook
 from swarmgate.stores.letters.shelf import Shelf
 
 UPKEEP_MS = 250

@@ -10,7 +10,7 @@ from typing import Final
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.price import Used
 from swarmgate.core.record import Call
-from swarmgate.prices import PriceBook
+from swarmgate.facts.prices import PriceBook
 
 UNKNOWN: Final = -1
 

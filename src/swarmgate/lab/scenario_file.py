@@ -14,12 +14,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
 from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import RULES, Fault, places_of
 from swarmgate.lab.latency import laws
 from swarmgate.lab.scenario import MOST_GATES, Scenario
-from swarmgate.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
 
 _LIMITS = (
     scenario.FixedWindowLimit,

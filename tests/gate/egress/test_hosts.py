@@ -12,7 +12,7 @@ from swarmgate.core.compiler import WAY
 from swarmgate.core.target import parse_target
 from swarmgate.gate.egress.hosts import IDLE_MS, Hosts
 from swarmgate.stores.memory.store import MemoryStore
-from swarmgate.wiring_egress import budgets_of, egress_plan
+from swarmgate.wiring.egress import budgets_of, egress_plan
 
 TEXT = """
 [egress]

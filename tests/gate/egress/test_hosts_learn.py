@@ -17,7 +17,7 @@ from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.egress.hosts import Hosts
 from swarmgate.stores.memory.store import MemoryStore
-from swarmgate.wiring_egress import budgets_of, egress_plan
+from swarmgate.wiring.egress import budgets_of, egress_plan
 
 CROSSREF = '[policies.c]\nhosts = ["a.org"]\nlimits = ["50 per 1s", "5 concurrent"]\n'
 GITHUB = '[policies.g]\nhosts = ["a.org"]\nlimits = ["5_000 per 1h"]\n'

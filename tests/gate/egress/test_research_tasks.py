@@ -20,7 +20,7 @@ from swarmgate.core.compiler import Unit
 from swarmgate.core.target import parse_target
 from swarmgate.core.target_policy import judge
 from swarmgate.lab.limiters import SlidingLog
-from swarmgate.wiring_egress import policy_table
+from swarmgate.wiring.egress import policy_table
 
 SAMPLE = Path(__file__).parents[2] / "data/research_tasks.json"
 ALL = Path(__file__).parents[4] / "shared/data/egress/deep_research_task_urls.jsonl"

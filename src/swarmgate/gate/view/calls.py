@@ -12,10 +12,10 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
 from swarmgate.core.scope import Scope
+from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
 from swarmgate.gate.view.surface import Query, number, words
 from swarmgate.gate.view.viewer import is_own
-from swarmgate.prices import PriceBook
 
 STATES = ("queued", "running", "backoff", "ended")
 USUAL_ROWS = 200

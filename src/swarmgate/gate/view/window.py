@@ -9,6 +9,7 @@ import asyncio
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.ladders import Ladders
+from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.view.budgets import Budgets
 from swarmgate.gate.view.calls import Calls, Ended, Heartbeats
@@ -18,7 +19,6 @@ from swarmgate.gate.view.finder import ModelFinder
 from swarmgate.gate.view.plans import Plans
 from swarmgate.gate.view.surface import Views
 from swarmgate.ports import Clock
-from swarmgate.prices import PriceBook
 
 
 class Window:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from swarmgate.core.price import Used
+from swarmgate.facts.prices import cost_of
 from swarmgate.lab.agents.records import CallRow, Fate
 from swarmgate.lab.demo.plan import LATENCY, WINDOW_MS, DemoPlan, settled_ms
 from swarmgate.lab.scenario import ConcurrencyLimit
 from swarmgate.lab.standin.plan import StandInPlan
 from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import Left, Seen, witnesses
-from swarmgate.prices import cost_of
 
 CLASSES = ("P0", "P1", "P2")
 

@@ -107,7 +107,7 @@ def nearest(model: str, count: int = 3) -> list[str]:
 @lru_cache(maxsize=1)
 def capabilities() -> dict[str, list[str]]:
     """What models of well-known providers can do, by name; the file says where that comes from."""
-    text = (resources.files("swarmgate") / "capabilities.json").read_text(encoding="utf-8")
+    text = (resources.files("swarmgate.facts") / "capabilities.json").read_text(encoding="utf-8")
     models: dict[str, list[str]] = json.loads(text)["models"]
     return models
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.config import parse
+from swarmgate.config.problems import FileError
 from swarmgate.core.price import Used
-from swarmgate.prices import PriceBook, capabilities, cost_of, listed, nearest
-from swarmgate.problems import FileError
+from swarmgate.facts.prices import PriceBook, capabilities, cost_of, listed, nearest
 
 MODELS = [
     ("openai", "gpt-4o-mini"),
@@ -73,5 +73,7 @@ def test_what_models_can_do():
 
 
 def test_a_start_does_not_load_the_list():
-    code = "import sys, swarmgate.cli, swarmgate.wiring, swarmgate.prices; sys.exit('genai_prices' in sys.modules)"
+    code = (
+        "import sys, swarmgate.cli, swarmgate.wiring, swarmgate.facts.prices; sys.exit('genai_prices' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from swarmgate.config.policies import preset_policies
-from swarmgate.presets import CONFIDENCES, in_force, load_presets
+from swarmgate.facts.presets import CONFIDENCES, in_force, load_presets
 
 PRESETS = load_presets()
 COLLECTED = Path(__file__).parents[2] / "shared/data/presets/targets.json"

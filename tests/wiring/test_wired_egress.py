@@ -8,7 +8,7 @@ from swarmgate.core.compiler import Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.routing import route
 from swarmgate.core.target_policy import judge
-from swarmgate.wiring_egress import budgets_of, outage_modes, policy_table
+from swarmgate.wiring.egress import budgets_of, outage_modes, policy_table
 
 TEXT = """
 [policies.sec]

@@ -41,7 +41,7 @@ class Preset(NamedTuple):
 @cache
 def load_presets() -> dict[str, Preset]:
     """Every shipped preset by id, in the order of their names."""
-    text = files("swarmgate").joinpath("presets.json").read_text(encoding="utf-8")
+    text = files("swarmgate.facts").joinpath("presets.json").read_text(encoding="utf-8")
     return {one.id: one for one in map(_preset, json.loads(text)["presets"])}
 
 

@@ -17,9 +17,9 @@ from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.routing import Budget, budget
 from swarmgate.core.target_policy import Policy
+from swarmgate.facts.presets import in_force
+from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace, Settings
-from swarmgate.presets import in_force
-from swarmgate.suffixes import load_suffix_rules
 
 
 def egress_plan(config: Config) -> EgressPlan:

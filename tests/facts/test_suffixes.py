@@ -9,7 +9,7 @@ from publicsuffixlist import PublicSuffixList
 from swarmgate.core.groups import registrable_domain, registrable_group
 from swarmgate.core.host import normal_host
 from swarmgate.core.target_errors import BadTarget
-from swarmgate.suffixes import load_suffix_rules
+from swarmgate.facts.suffixes import load_suffix_rules
 
 RULES = load_suffix_rules()
 LIBRARY = PublicSuffixList()
