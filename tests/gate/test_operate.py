@@ -17,6 +17,7 @@ from swarmgate.core.answers import Granted
 from swarmgate.core.book import Take, first_score
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
+from swarmgate.core.ticket import KEEPS_MS
 
 TEXT = """
 [targets.up]
@@ -72,6 +73,9 @@ def test_a_pause_holds_everybody_and_its_end_lets_them_go():
     assert {revision for _, revision in changed(resumed)} == {3}
     said = deferred.json()["error"]
     assert (deferred.status_code, said["code"]) == (429, "policy_paused")
+    assert said["deferral"]["certain_by_ms"] is None
+    assert 2_000 <= said["deferral"]["not_before_ms"] <= said["deferral"]["retry_after_ms"] < KEEPS_MS
+    assert SHARED in said["message"]
     assert other.status_code == 200
     assert {one["target"]: one["state"] for one in seen["targets"]} == {"up": "paused", "other": "ready"}
     assert [answer.status_code for answer in answers] == [200] * 5

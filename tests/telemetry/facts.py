@@ -47,8 +47,11 @@ def end(call="c1", at_ms=START_MS, *, how="deferred", target="openai", budget="o
     return rows.End(0, at_ms, call, how, "policy_rate", 0, *who, at_ms - 10, "", at_ms + 2_000, 0, 1, 3, blocked)
 
 
-def budget(name="openai: 5 per 60s", *, target="openai", unit="requests", limit=100, left=100, waiting=0):
+def budget(
+    name="openai: 5 per 60s", *, target="openai", unit="requests", limit=100, left=100, waiting=0, state="ready"
+):
     remaining, backlog = dict.fromkeys(("P0", "P1", "P2"), left), {"P0": 0, "P1": waiting, "P2": 0}
     return {
-        "budget": name, "target": target, "unit": unit, "limit": limit, "remaining": remaining, "backlog": backlog
+        "budget": name, "target": target, "unit": unit, "limit": 10 * limit, "in_force": {"burst": limit}, "state": state,
+        "remaining": remaining, "backlog": backlog,
     }  # fmt: skip

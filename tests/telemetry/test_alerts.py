@@ -72,6 +72,7 @@ def test_states_of_the_gate():
     assert judged(store="does not answer; deciding by local share") == {"store_degraded": ["store"]}
     assert judged(budgets=[budget("t", unit="tokens", left=9)]) == {"tokens_nearly_used": ["t"]}
     assert judged(budgets=[budget("t", unit="tokens", left=11)]) == {}
+    assert judged(budgets=[budget("t", unit="tokens", left=0, state="paused")]) == {}
 
 
 @given(st.lists(st.booleans(), max_size=60))

@@ -14,7 +14,8 @@ EXAMPLE = "Example: swarmgate presets --json"
 
 def presets(
     at_least: Annotated[
-        Literal["high", "medium", "low"], typer.Option("--confidence", help="Mark as on what `[egress] presets` would.")
+        Literal["high", "medium", "low"],
+        typer.Option("--confidence", help="Mark as on what `\\[egress] presets` would."),
     ] = "high",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything that is known of each.")] = False,
 ) -> None:

@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
 
 def prices(
     models: Annotated[list[str], typer.Argument(help="MODEL, or PROVIDER/MODEL.", metavar="MODEL...")],
-    config: Annotated[Path | None, typer.Option(help="TOML file whose [prices] outrank the public list.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file whose \\[prices] outrank the public list.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare models by price, context window and capability."""

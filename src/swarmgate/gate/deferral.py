@@ -10,6 +10,7 @@ from typing import NamedTuple
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.backoff import jitter
 from swarmgate.core.compiler import Published
+from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
 from swarmgate.core.ticket import kept, sealed
@@ -22,6 +23,8 @@ STATUS = 429
 SDK_WAITS_MS = 20_000  # longer, and an SDK that sleeps as told looks dead to whoever waits for it
 SDK_REPEATS = 2
 FEWEST_SPREAD_MS = 250
+UNKNOWN_MS = 2_000  # until a repeat where nobody knows when: paced, and well inside the life of a ticket
+MOST_NAMES = 3  # in a message; the body has them all
 
 
 class Asked(NamedTuple):
@@ -69,7 +72,7 @@ class Deferrals:
             "target": rung.target,
             "blocking": [self._blocking(blocker) for blocker in denied.blockers],
             "not_before_ms": wait_ms,
-            "certain_by_ms": max(0, denied.certain_ms - denied.now_ms),
+            "certain_by_ms": None if denied.certain_ms >= EXACT else max(0, denied.certain_ms - denied.now_ms),
             "retry_after_ms": again_ms,
             "reason": reason.value,
             "priority": f"P{call.rank}",
@@ -78,7 +81,7 @@ class Deferrals:
             "ticket": sealed(kept(call.ticket, denied, now_ms), self.key),
             "alternatives": [f"{one.target}/{one.model or '*'}" for one in call.rungs[call.rung + 1 :]],
         }
-        message = f"{SENTENCES[reason]} Come back in {again_ms} ms."
+        message = f"{SENTENCES[reason]}{_blocked_by(denied)} Come back in {-(-again_ms // 100) / 10:g} s."
         return Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
 
     def _blocking(self, blocker: Blocker) -> dict[str, object]:
@@ -108,8 +111,16 @@ class Deferrals:
 
 
 def _waits(call: Call, denied: Denied) -> _Waits:
-    wait_ms = max(0, denied.not_before_ms - denied.now_ms)
+    least_ms = UNKNOWN_MS if denied.certain_ms >= EXACT else 0
+    wait_ms = max(least_ms, denied.not_before_ms - denied.now_ms)
     return _Waits(wait_ms, wait_ms + (jitter(call.id, 0) * max(FEWEST_SPREAD_MS, wait_ms // 5) >> 32))
+
+
+def _blocked_by(denied: Denied) -> str:
+    """What blocks, for people who see nothing but the message that an SDK raises."""
+    names = [blocker.budget for blocker in denied.blockers]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f" Blocked by {', '.join(names[:MOST_NAMES])}{more}." if names else ""
 
 
 def _policy(published: Published | None) -> str | None:

@@ -8,6 +8,7 @@ alert which goes on is told once, and its end once, when it has been quiet for a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from swarmgate.telemetry.metrics import used_of
 from swarmgate.telemetry.window import MINUTE, SLOTS, Window
 
 QUIET_MS: Final = 60_000
@@ -30,7 +31,7 @@ class Now(NamedTuple):
     """
     What rules look at.
 
-    `budgets`: rows with budget, target, unit, limit, remaining and backlog per class. `agents`: rows with agent, state and
+    `budgets`: rows with budget, target, unit, state, in_force, remaining and backlog per class. `agents`: rows with agent, state and
     silent_ms. `store`: what is wrong with the store, empty if nothing.
     """
 
@@ -79,9 +80,8 @@ def planned_badly(now: Now) -> Iterator[Finding]:
     """Many deferrals at one target while others, which were used in the last minutes, idle (essay B)."""
     used: dict[str, int] = {}
     for row in now.budgets:
-        if row["limit"]:
-            share = 100 - _percent(max(0, row["remaining"]["P0"]), row["limit"])
-            used[row["target"]] = max(used.get(row["target"], 0), share)
+        share = _percent(*used_of(row))
+        used[row["target"]] = max(used.get(row["target"], 0), share)
     idle = sorted(target for target, share in used.items() if share < 50)
     for target, ends in now.window.ends().items():
         free = [one for one in idle if one != target]
@@ -124,9 +124,9 @@ def _refused(now: Now, place_of: Callable[[Any], str]) -> dict[str, tuple[int, i
 def nearly_full(now: Now) -> Iterator[Finding]:
     """A budget of tokens is used nearly whole."""
     for row in now.budgets:
-        used = 100 - _percent(max(0, row["remaining"]["P0"]), row["limit"]) if row["limit"] else 0
+        used = _percent(*used_of(row))
         if row["unit"] == "tokens" and used >= now.limits.used_percent:
-            yield Finding(row["budget"], f"{used} % of its tokens are used")
+            yield Finding(row["budget"], f"{used} % of the tokens that it holds are used")
 
 
 def silent(now: Now) -> Iterator[Finding]:

@@ -108,7 +108,7 @@ class Metrics:
         """
         How the gate stands now.
 
-        `budgets`: rows with budget, target, unit, limit, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
+        `budgets`: rows with budget, target, unit, in_force, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
         `oldest_ms`: the age of the one that has waited longest, by class.
         """
         told = self.registry
@@ -126,10 +126,9 @@ class Metrics:
 
     def _budget(self, row: Mapping[str, Any]) -> None:
         where = (row["target"], row["budget"])
-        best = row["remaining"][CLASSES[0]]
-        if row["limit"]:
-            used = max(0.0, 1 - best / row["limit"])
-            self.registry.level(names.UTILISATION, *where, row["unit"], value=used)
+        used, whole = used_of(row)
+        if whole:
+            self.registry.level(names.UTILISATION, *where, row["unit"], value=used / whole)
         for priority in CLASSES:
             self.registry.level(names.REMAINING, *where, priority, value=row["remaining"][priority])
             self.registry.level(names.BACKLOG, *where, priority, value=row["backlog"][priority])
@@ -143,3 +142,15 @@ class Metrics:
     def render(self) -> bytes:
         """Everything, as a scrape reads it."""
         return self.registry.render()
+
+
+def used_of(row: Mapping[str, Any]) -> tuple[int, int]:
+    """
+    Units that are used, of those that the budget in force holds; (0, 0) = it holds none, or is paused.
+
+    Not of the published limit: a bucket never holds all of it, so it would look used while it is untouched.
+    """
+    if row["state"] == "paused":
+        return 0, 0
+    whole = row["in_force"]["burst"]
+    return max(0, whole - max(0, row["remaining"]["P0"])), whole

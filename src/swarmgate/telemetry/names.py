@@ -53,7 +53,9 @@ UNCONNECTED = Name("unconnected_total", "counter", ("target", "kind"), "Connecti
 UNRECORDED = Name("unrecorded_rows_total", "counter", ("reason",), "Rows that the journal could not take.")
 CLOCK_STEPS = Name("clock_steps_total", "counter", (), "Steps of the wall clock.")
 REVISIONS = Name("limit_revisions_total", "counter", ("target", "author"), "Changes of limits.")
-UTILISATION = Name("budget_used_ratio", "gauge", ("target", "budget", "unit"), "Share of a published limit in use.")
+UTILISATION = Name(
+    "budget_used_ratio", "gauge", ("target", "budget", "unit"), "Share of what a budget holds that is in use."
+)
 REMAINING = Name("budget_remaining", "gauge", ("target", "budget", "priority"), "Units left for a class.")
 BACKLOG = Name("backlog_calls", "gauge", ("target", "budget", "priority"), "Calls that wait in a budget's line.")
 OLDEST = Name("oldest_wait_seconds", "gauge", ("priority",), "Age of the call that has waited longest.")
