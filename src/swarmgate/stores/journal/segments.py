@@ -69,7 +69,10 @@ class Segment:
         path = folder / f"journal-{next_number(folder, now_ms):016d}.log"
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(self._fd, 0, size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self._fd, 0, size)
+            else:  # macOS: the room is promised by nobody
+                os.ftruncate(self._fd, size)
             self.room = mmap.mmap(self._fd, size)
         except OSError:
             os.close(self._fd)
