@@ -19,7 +19,7 @@ from swarmgate.lab.agents.wire import Answer, Send
 from swarmgate.lab.workload import Player, Wanted
 
 CONNECTIONS = 8  # of one agent; more would be a bug of the agent
-HEARTBEAT_S = 10.0
+HEARTBEAT_S = 15.0
 CONNECTS_PER_S = 1_000
 GATHERED_BY_S = 20.0
 LATEST_S = 2.0  # how long a run waits for what is still open

@@ -23,7 +23,7 @@ from swarmgate.lab.standin.speech import CHARS_PER_TOKEN, EVENTS, JSON, TEXT, Qu
 from swarmgate.lab.standin.trouble import Troubles
 from swarmgate.lab.standin.witness_log import Seen, WitnessLog
 
-STEP_MS = 60
+STEP_MS = 100
 DIALECTS: dict[str, Speech] = {"openai": OpenAi(), "anthropic": Anthropic()}
 
 
