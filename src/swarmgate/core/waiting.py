@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swarmgate.core.record import Call, Ring
 
 TICKETS_PER_AGENT = 4
-NAMELESS_TICKETS = 2_048  # of all calls together that name no agent
+NAMELESS_TICKETS = 4_096  # of all calls together that name no agent; as many as wait for a connection
 LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
 REMEMBERED = 64  # how often something ended lately
 FEWEST_ALARMS = 64
