@@ -12,6 +12,7 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.undumped import leave_no_dump
 from swarmgate.config import Config, Listen, load
 from swarmgate.control import data, token
 from swarmgate.core.errors import BadInput
@@ -37,6 +38,7 @@ def up(
     ] = False,
 ) -> None:
     """Relay calls through keys and budgets until stopped, and keep the evidence."""
+    leave_no_dump()
     read = configured.read(config)
     try:
         fitting = descriptors.connections(read.connections, len(read.targets), descriptors.raise_limit())
@@ -58,6 +60,7 @@ def up(
         lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
         _bug,
         None if config is None else lambda: _again(config, fitting),
+        frozenset(key.get_secret_value() for one in read.targets.values() for key in one.keys.values()),
     )
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         try:

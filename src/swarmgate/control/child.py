@@ -6,6 +6,7 @@ a session of its own, so that Ctrl-C reaches the data process first.
 """
 
 import asyncio
+import os
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
@@ -22,15 +23,23 @@ _HEALTHY_S: Final = 60.0  # a child that lived for so long begins its restarts a
 class Child:
     """
     One control process, and its successors, which get the `arguments` as they are then; `say` hears of deaths.
+    What its environment holds of `secrets` is left out: it needs none of them.
 
     `refused` is set to the exit code of one that will not run here whatever is tried: its words are on stderr.
     """
 
-    def __init__(self, arguments: Sequence[str], final_codes: frozenset[int], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        final_codes: frozenset[int],
+        say: Callable[[str], None],
+        secrets: frozenset[str] = frozenset(),
+    ) -> None:
         self._command = (sys.executable, "-m", MODULE)
         self.arguments = list(arguments)
         self._final = final_codes
         self._say = say
+        self._secrets = secrets
         self._process: Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._is_wanted = True
@@ -65,7 +74,12 @@ class Child:
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *self._command, *self.arguments, stdin=DEVNULL, stdout=sys.stderr, start_new_session=True
+            *self._command,
+            *self.arguments,
+            stdin=DEVNULL,
+            stdout=sys.stderr,
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if value not in self._secrets},
         )
 
     async def _keep_alive(self) -> None:

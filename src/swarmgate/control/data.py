@@ -57,6 +57,7 @@ class Setting(NamedTuple):
 
     `operator` None = without a control process. `say` is for people; `begun` hears the data and the operator port once it
     serves; `failed` is told of a bug in one call. `again` reads the configuration anew at SIGHUP; it raises what is wrong.
+    `secrets` are the keys that the control process is not to inherit.
     """
 
     listen: Listen
@@ -66,6 +67,7 @@ class Setting(NamedTuple):
     begun: Callable[[int, str], None]
     failed: Callable[[Call, Exception], None]
     again: Callable[[], Config] | None = None
+    secrets: frozenset[str] = frozenset()
 
 
 async def serve(config: Config, setting: Setting) -> int:
@@ -236,7 +238,9 @@ class _Data:
     async def _start_control(self, operator: Listen) -> None:
         """Have it ready before anything is served: what it refuses, an older schema's ledger for one, is refused whole."""
         arguments = ("--state", str(self._setting.state), "--operator", _shown(operator))
-        self._child = child = Child(arguments, frozenset({REFUSED, UNREACHABLE}), self._setting.say)
+        self._child = child = Child(
+            arguments, frozenset({REFUSED, UNREACHABLE}), self._setting.say, self._setting.secrets
+        )
         await child.start()
         loop = asyncio.get_running_loop()
         waits = [loop.create_task(event.wait(), name="start") for event in (child.ready, self._stopped)]

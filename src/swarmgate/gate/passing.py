@@ -204,6 +204,10 @@ class Passing(Streaming):
         else:
             super()._relay(call, fetch, head)
 
+    def shown(self, error: bytes) -> bytes:
+        """What the target said, without its key."""
+        return self.errand.target.hide(error)
+
     def told(self, call: Call, answer: Answer) -> Reply:
         """What is said of a call that has no answer of its target."""
         return self.desk.told(call, answer, self._head, self.shape)

@@ -198,7 +198,8 @@ class Relay:
         elif answer.end is End.FAILED and isinstance(exchange, Attempt) and exchange.may_be_shown(answer.reason):
             status = exchange.status
             headers = [*self._headers(call, exchange), answers.STAY, answers.theirs(status)]
-            self.reply(Reply(status, headers, exchange.body))
+            target = self.desk.targets[call.rungs[call.rung].target]
+            self.reply(Reply(status, headers, target.hide(exchange.body)))
         else:
             self.reply(self.desk.told(call, answer, self.head, self.shape))
 

@@ -157,7 +157,7 @@ class Streaming:
         """An error of the host, as it came."""
         length = head.content_length if fetch.method == b"HEAD" else fetch.held_bytes
         self.end.start_stream(head.status, self.answer_headers(call, head), length)
-        self.end.write_chunk(fetch.body)
+        self.end.write_chunk(self.shown(fetch.body))
         self.end.finish()
 
     @property
@@ -168,6 +168,10 @@ class Streaming:
         return frame(data) if self._is_chunked else data
 
     # What differs.
+
+    def shown(self, error: bytes) -> bytes:
+        """What a caller may see of an error of the host, of the same length."""
+        return error
 
     def begin_call(self) -> None:
         """Begin the call: the body is whole, or too long to be held."""

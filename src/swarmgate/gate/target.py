@@ -41,6 +41,7 @@ KEPT_HERE = frozenset(
         *REPLACED,
     }
 )
+SHORTEST_SECRET = 8  # bytes; a shorter one is a placeholder, and a word of any text
 _PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer passes
 _OURS = b"x-swarmgate-"
 _V1 = b"/v1"
@@ -66,7 +67,7 @@ class ModelTarget:
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_base", "_credentials", "_host", "_openings", "dialect", "origin", "quotas")
+    __slots__ = ("_base", "_credentials", "_host", "_openings", "_secrets", "dialect", "origin", "quotas")
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class ModelTarget:
         self._host = host
         self._base = base
         self._credentials = dict(credentials)
+        self._secrets = {value.rpartition(b" ")[2] for _, value in credentials.values() if len(value) > SHORTEST_SECRET}
         self.dialect = dialect
         self.quotas = Quotas(dialect)
         self._openings = {
@@ -91,6 +93,13 @@ class ModelTarget:
             for path in paths
             for key, credential in credentials.items()
         }
+
+    def hide(self, said: bytes) -> bytes:
+        """What the target said, of the same length, with its keys starred out: errors repeat them (reliability SC-02)."""
+        for secret in self._secrets:
+            if secret in said:
+                said = said.replace(secret, b"*" * len(secret))
+        return said
 
     def request(self, key: str, path: bytes, head: RequestHead, body: bytes, query: bytes = b"") -> bytes:
         """

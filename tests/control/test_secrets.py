@@ -1,0 +1,129 @@
+"""A whole life of a gate with canaries for secrets: what it leaves behind, says, and shows has none of them (SC-01)."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+from processes import KEY, http, up
+
+from eventually import eventually
+from swarmgate.control.token import FILE
+
+CANARIES = {
+    "password in a URL": "canary-a81f-7hq2xw9v",
+    "parameter": "canary-b92e-p3kd8ymz",
+    "header": "canary-c03d-w6fj1trb",
+    "cookie": "canary-d14c-n9sg4vle",
+    "bearer of a site": "canary-e25b-u5cx0oqi",
+}
+MORE = """[]
+[access]
+agent_keys = "required"
+[egress]
+ports = [{port}]
+wait = "5s"
+[resolve]
+"site.test" = "127.0.0.1:{port}"
+"""
+PAGES = ("/state", "/budgets", "/calls", "/metrics", "/alerts", "/keys", "/openapi.json", "/health/ready")
+
+
+async def echo(reader, writer):
+    """A target that fails, and repeats whatever it was told."""
+    with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head.lower())
+            body = await reader.readexactly(int(length[1])) if length else b""
+            status = b"401 No" if b"refuse" in body else b"500 Down" if b"fail" in body + head else b"200 OK"
+            told = KEY if KEY.encode() in head else "none"
+            said = json.dumps({"error": {"message": f"Incorrect API key provided: {told}"}}).encode()
+            if status == b"200 OK":
+                said = json.dumps({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}).encode()
+            writer.write(b"HTTP/1.1 %b\r\ncontent-type: application/json\r\n" % status)
+            writer.write(b"content-length: %d\r\n\r\n%b" % (len(said), said))
+            await writer.drain()
+
+
+def spellings(secret):
+    """How it may stand somewhere."""
+    raw = secret.encode()
+    yield from (raw, raw.hex().encode(), raw[-9:])
+    yield from (base64.b64encode(b"x" * shift + raw)[4:-4] for shift in range(3))
+
+
+async def live(gate, port):
+    """Do everything that handles a secret; what was answered to whom has no key, and what is left is looked at later."""
+    told = []
+
+    async def ask(method, path, said=b"", **headers):
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        told.append(await http(gate.port, method, path, {"x-swarmgate-key": agent, **fields}.items(), said))
+
+    agent = (await gate.operate("POST", "/keys", {"name": "a", "team": "red"})).said["key"]
+    chat = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode())
+    await ask("POST", "/v1/chat/completions", json.dumps(chat | {"user": "fail"}).encode(), x_swarmgate_wait="5s")
+    await ask("POST", "/v1/files", b"{}", idempotency_key="k1")
+    site = f"/to/http/ann:{CANARIES['password in a URL']}@site.test:{port}/fail?api_key={CANARIES['parameter']}"
+    await ask("GET", site, private_token=CANARIES["header"], cookie=f"s={CANARIES['cookie']}")
+    await ask("GET", site, authorization=f"Bearer {CANARIES['bearer of a site']}", x_swarmgate_agent="a1")
+    await ask("GET", "/swarmgate/v1/calls")
+    await ask("POST", "/v1/chat/completions", json.dumps(chat | {"user": "refuse"}).encode())  # takes the key out
+    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode())
+    return agent, [*told, *[await gate.operate("GET", path) for path in PAGES]]
+
+
+def proc(pid, name):
+    return Path(f"/proc/{pid}/{name}").read_bytes()
+
+
+def test_sc_01_no_secret_is_left_anywhere(tmp_path):
+    async def play():
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with up(tmp_path / "state", port, limits=MORE.format(port=port)) as gate:
+            await gate.ready()
+            agent, told = await live(gate, port)
+            token = (gate.folder / FILE).read_text().strip()
+            seen = [proc(gate.child, "environ"), proc(gate.child, "cmdline"), proc(gate.process.pid, "cmdline")]
+            os.kill(gate.child, signal.SIGABRT)
+            await eventually(lambda: any("calls go on" in text for text in gate.said), 20)
+            assert await gate.end() == 0
+        server.close()
+        (gate.folder / FILE).unlink()
+        assert list((gate.folder / "dead").glob("*.json"))
+        left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        left |= {
+            "what it said": "".join(gate.said).encode(),
+            "answers": repr(told).encode(),
+            "processes": b"".join(seen),
+        }
+        secrets = {**CANARIES, "provider key": KEY, "agent key": agent, "operator token": token}
+        found = [
+            (name, where)
+            for name, secret in secrets.items()
+            for spelling in spellings(secret)
+            for where, content in left.items()
+            if spelling in content and (name, where) != ("agent key", "answers")
+        ]
+        assert not found
+        assert not [path for path in (tmp_path / "state").rglob("*") if path.stat().st_mode & 0o077]
+
+    asyncio.run(play())
+
+
+def test_sc_12_no_core_is_left(tmp_path):
+    async def play():
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        async with up(tmp_path / "state", server.sockets[0].getsockname()[1], "--no-control") as gate:
+            limits = proc(gate.process.pid, "limits")
+            assert re.search(rb"Max core file size +0 +0 ", limits)
+        server.close()
+
+    asyncio.run(play())
