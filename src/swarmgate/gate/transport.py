@@ -9,22 +9,19 @@ still choose another way; afterwards each payload goes straight to the client.
 import re
 from collections.abc import Callable
 
-from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_cached, read_tail
 from swarmgate.gate.target import ModelTarget
-from swarmgate.http1.faults import Fault
+from swarmgate.gate.wire import SILENCE_MS, Wire
 from swarmgate.http1.head import ResponseHead
-from swarmgate.http1.upstream_end import UpstreamEnd
-from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import AttemptFacts
 from swarmgate.providers.errors import Failure, outcome_of, read_error_body
 
 MOST_HELD_BYTES = 64 * 1024
-SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
 TAIL_BYTES = 4 * 1024
 OK = classify(Signal(status=200))
 OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
@@ -34,75 +31,37 @@ _PLAIN = b"identity"
 _JSON_BEGINS = frozenset({b"{", b"["})
 _may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
 
-UNCONNECTED = {Fault.CONNECT_TIMEOUT: LostKind.CONNECT_TIMEOUT, Fault.POOL_FULL: LostKind.POOL_FULL}
-_LOST = {
-    Fault.CLOSED_EARLY: LostKind.RESET,
-    Fault.TIMEOUT: LostKind.FIRST_CONTENT,
-    Fault.TRUNCATED: LostKind.BROKEN,
-    Fault.BAD_BODY: LostKind.BROKEN,
-}
 
-
-class Attempt:
+class Attempt(Wire):
     """One send of a call, from the wish for a connection to the last byte: the pool's waiter, the exchange's owner."""
 
     __slots__ = (
-        "_exchanges",
         "_last",
         "_tail",
         "_write",
-        "call",
         "content_ms",
-        "end",
         "events",
-        "got_bytes",
-        "head",
         "held",
         "held_bytes",
-        "origin",
-        "paused",
-        "progress_ms",
         "seen",
-        "sent",
-        "sent_bytes",
         "stream",
         "target",
-        "upstreams",
         "usage",
         "whole",
     )
 
     def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget) -> None:
-        self._exchanges = exchanges
-        self.upstreams = exchanges.upstreams
-        self.origin: Origin = target.origin
-        self.end: UpstreamEnd | None = None
+        super().__init__(exchanges, exchanges.upstreams, call, target.origin)
         self._write: Callable[[bytes], None] | None = None
-        self.call = call
         self.target = target
-        self.head: ResponseHead | None = None
         self.stream: StreamTap | None = None  # the answer is a stream of events
         self.held: list[bytes] = []
         self.held_bytes = 0
         self._last = self._tail = b""  # of a stream: its last payload that was not fed; of another answer: its end
         self.usage: Usage = NO_USAGE
-        self.sent = False
         self.whole = False  # the answer is here to its last byte
-        self.paused = False
         self.events = self.seen = 0  # payloads with content, and how many of them were reported
-        self.progress_ms = 0
-        self.content_ms = self.sent_bytes = self.got_bytes = 0
-
-    # The pool's waiter.
-
-    def on_connection(self, end: UpstreamEnd) -> None:
-        """A connection is ours."""
-        self.end = end
-        self._exchanges.fire(self.call, READY)
-
-    def on_no_connection(self, fault: Fault) -> None:
-        """There is none; nothing left."""
-        self._exchanges.fire(self.call, Lost(UNCONNECTED.get(fault, LostKind.CONNECT), sent=False))
+        self.content_ms = 0
 
     def send(self) -> bool:
         """Write the request; False if the connection was closed meanwhile."""
@@ -115,23 +74,6 @@ class Attempt:
         self.sent = True
         self.sent_bytes = len(data)
         return True
-
-    def drop(self) -> None:
-        """Give the connection up: unused back to its pool, in use closed, wished for no more."""
-        self._exchanges.live.discard(self)
-        end, self.end = self.end, None
-        if end is None:
-            if not self.sent:
-                self._exchanges.upstreams.withdraw(self.origin, self)
-        elif self.sent:
-            end.abandon()
-        else:
-            end.release()
-
-    def is_delivered(self) -> bool | None:
-        """Whether the target has the request; None if the exchange is over."""
-        end = self.end
-        return None if end is None else self.head is not None or end.is_delivered()
 
     # The exchange's owner.
 
@@ -181,15 +123,6 @@ class Attempt:
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
 
-    def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
-        """There will be no whole answer."""
-        self.end = None
-        self._exchanges.live.discard(self)
-        kind = _LOST.get(fault, LostKind.BROKEN)
-        if kind is LostKind.FIRST_CONTENT and self.call.committed:
-            kind = LostKind.IDLE
-        self._exchanges.fire(self.call, Lost(kind, sent=True))
-
     def on_upload_pause(self) -> None:
         """Nothing to stop: the request was given whole."""
 
@@ -219,18 +152,6 @@ class Attempt:
         self.progress_ms = self.content_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
         self._write = write
-
-    def pause(self) -> None:
-        """The client cannot take more: neither shall we."""
-        if self.end is not None:
-            self.paused = True
-            self.end.pause()
-
-    def resume(self) -> None:
-        """The client caught up."""
-        self.paused = False
-        if self.end is not None:
-            self.end.resume()
 
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""

@@ -8,26 +8,17 @@ core may still wait, or try again; a longer one is shown like any answer. Both d
 from collections.abc import Callable
 from typing import Protocol
 
-from swarmgate.core.events import CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import CONTENT, Ended, Progress
 from swarmgate.core.outcome import Outcome
 from swarmgate.core.record import Call
 from swarmgate.gate.egress.signals import outcome_of
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.http1.faults import Fault
+from swarmgate.gate.wire import SILENCE_MS, HostWire
 from swarmgate.http1.head import ResponseHead
-from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin, Upstreams
 from swarmgate.ports import AttemptFacts
 
 MOST_HELD_BYTES = 64 * 1024
-SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
-
-_LOST = {
-    Fault.CLOSED_EARLY: LostKind.RESET,
-    Fault.TIMEOUT: LostKind.FIRST_CONTENT,
-    Fault.ADDRESS_DENIED: LostKind.DENIED,
-    Fault.NO_SUCH_NAME: LostKind.UNNAMED,
-}
 
 
 class Source(Protocol):
@@ -49,68 +40,40 @@ class Source(Protocol):
         """It does again."""
 
 
-class Fetch:
+class Fetch(HostWire):
     """One send of a call, from the wish for a connection to the last byte (exchange.Exchange)."""
 
     __slots__ = (
-        "_exchanges",
         "_refusals",
         "_seen",
-        "_sent",
         "_source",
         "_uploaded",
         "_write",
-        "call",
-        "end",
-        "got_bytes",
-        "head",
         "held",
         "held_bytes",
         "method",
-        "origin",
-        "paused",
-        "progress_ms",
-        "sent_bytes",
         "shown_ms",
-        "upstreams",
         "whole",
     )
 
     def __init__(
         self, exchanges: Exchanges, upstreams: Upstreams, call: Call, origin: Origin, source: Source, method: bytes
     ) -> None:
-        self._exchanges = exchanges
+        super().__init__(exchanges, upstreams, call, origin)
         self._source = source
         self._write: Callable[[bytes], None] | None = None
-        self._sent = False
         self._seen = self._uploaded = 0  # bytes of the answer and of the request that were reported
         self._refusals: frozenset[int] = frozenset()
-        self.upstreams = upstreams
-        self.call = call
-        self.origin = origin
         self.method = method
-        self.end: UpstreamEnd | None = None
-        self.head: ResponseHead | None = None
         self.held: list[bytes] = []
         self.held_bytes = 0
         self.whole = False
-        self.paused = False
-        self.progress_ms = self.shown_ms = 0
-        self.sent_bytes = self.got_bytes = 0
+        self.shown_ms = 0
 
     def taking(self, refusals: frozenset[int]) -> "Fetch":
         """With the statuses that mean "too fast" at this host."""
         self._refusals = refusals
         return self
-
-    def on_connection(self, end: UpstreamEnd) -> None:
-        """A connection is ours."""
-        self.end = end
-        self._exchanges.fire(self.call, READY)
-
-    def on_no_connection(self, fault: Fault) -> None:
-        """There is none; nothing left."""
-        self._exchanges.fire(self.call, Lost(_LOST.get(fault, LostKind.CONNECT), sent=False))
 
     def send(self) -> bool:
         """Write the request, or its beginning; False if the connection was closed meanwhile."""
@@ -119,7 +82,7 @@ class Fetch:
         if end is None or not end.send(self, self.method, data, complete=complete, read_ms=read_ms):
             self.end = None
             return False
-        self._sent = True
+        self.sent = True
         self.sent_bytes = len(data)
         self.progress_ms = self._exchanges.now_ms()
         if not complete:
@@ -132,23 +95,6 @@ class Fetch:
         if self.end is not None:
             self.sent_bytes += len(data)
             self.end.send_more(data, complete=complete)
-
-    def drop(self) -> None:
-        """Give the connection up: unused back to its pool, in use closed, wished for no more."""
-        self._exchanges.live.discard(self)
-        end, self.end = self.end, None
-        if end is None:
-            if not self._sent:
-                self.upstreams.withdraw(self.origin, self)
-        elif self._sent:
-            end.abandon()
-        else:
-            end.release()
-
-    def is_delivered(self) -> bool | None:
-        """Whether the host has the request; None if the exchange is over."""
-        end = self.end
-        return None if end is None else self.head is not None or end.is_delivered()
 
     def on_head(self, head: ResponseHead) -> None:
         """Shown at once, unless it is an error."""
@@ -175,15 +121,6 @@ class Fetch:
         self._exchanges.live.discard(self)
         self._exchanges.fire(self.call, Ended(self._outcome(), self.got_bytes - self._seen))
 
-    def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
-        """There will be no whole answer."""
-        self.end = None
-        self._exchanges.live.discard(self)
-        kind = _LOST.get(fault, LostKind.BROKEN)
-        if kind is LostKind.FIRST_CONTENT and self.call.committed:
-            kind = LostKind.IDLE
-        self._exchanges.fire(self.call, Lost(kind, sent=True))
-
     def on_upload_pause(self) -> None:
         """The host reads more slowly than the caller writes."""
         self._source.stop_upload()
@@ -205,18 +142,6 @@ class Fetch:
         self.progress_ms = self.shown_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
         self._write = write
-
-    def pause(self) -> None:
-        """The caller cannot take more: neither shall we."""
-        if self.end is not None:
-            self.paused = True
-            self.end.pause()
-
-    def resume(self) -> None:
-        """The caller caught up."""
-        self.paused = False
-        if self.end is not None:
-            self.end.resume()
 
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed, either way; silence that is our own doing counts as flow."""

@@ -7,7 +7,7 @@ It ends when either side ends, or after five minutes without a byte.
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
-from swarmgate.core.events import CLIENT_LEFT, CONTENT, READY, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import CLIENT_LEFT, CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.record import Call
 from swarmgate.gate.egress.desk import EgressDesk
 from swarmgate.gate.egress.hosts import Place
@@ -15,16 +15,15 @@ from swarmgate.gate.egress.signals import OK
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import Identity
 from swarmgate.gate.resolve import TUNNEL
+from swarmgate.gate.wire import HostWire
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import RequestHead, ResponseHead
-from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import AttemptFacts
 
 IDLE_MS = 300_000
 USUAL_LIFE_MS = 3_600_000
-_UNCONNECTED = {Fault.ADDRESS_DENIED: LostKind.DENIED, Fault.NO_SUCH_NAME: LostKind.UNNAMED}
 
 
 class Tunnel:
@@ -92,44 +91,21 @@ class Tunnel:
             self._end.respond(*self._desk.told(call, answer, self._head))
 
 
-class Pipe:
+class Pipe(HostWire):
     """The host's side of a tunnel (exchange.Exchange)."""
 
     __slots__ = (
         "_active_ms",
         "_client",
         "_desk",
-        "_opened",
         "_seen",
-        "call",
-        "end",
-        "got_bytes",
-        "origin",
-        "progress_ms",
-        "sent_bytes",
-        "upstreams",
     )
 
     def __init__(self, desk: EgressDesk, call: Call, place: Place, client: ClientEnd) -> None:
+        super().__init__(desk.exchanges, desk.upstreams, call, Origin(TUNNEL, place.target.host, place.target.port))
         self._desk = desk
         self._client = client
-        self._opened = False
         self._seen = self._active_ms = 0
-        self.call = call
-        self.upstreams = desk.upstreams
-        self.origin = Origin(TUNNEL, place.target.host, place.target.port)
-        self.end: UpstreamEnd | None = None
-        self.progress_ms = self.sent_bytes = self.got_bytes = 0
-
-    def on_connection(self, end: UpstreamEnd) -> None:
-        """A connection is ours."""
-        self.end = end
-        self._desk.fire(self.call, READY)
-
-    def on_no_connection(self, fault: Fault) -> None:
-        """There is none."""
-        kind = _UNCONNECTED.get(fault, LostKind.CONNECT)
-        self._desk.fire(self.call, Lost(kind, sent=False))
 
     def send(self) -> bool:
         """Open it; False if the connection was closed meanwhile."""
@@ -137,7 +113,7 @@ class Pipe:
         if end is None or end.is_closing():
             self.end = None
             return False
-        self._opened = True
+        self.sent = True
         self.progress_ms = self._active_ms = self._desk.exchanges.now_ms()
         end.open_tunnel(self, read_ms=2 * IDLE_MS)
         self._desk.exchanges.live.add(self)
@@ -149,18 +125,6 @@ class Pipe:
         if self.end is not None:
             self.sent_bytes += len(data)
             self.end.send_more(data, complete=False)
-
-    def drop(self) -> None:
-        """Give the connection up."""
-        self._desk.exchanges.live.discard(self)
-        end, self.end = self.end, None
-        if end is None:
-            if not self._opened:
-                self.upstreams.withdraw(self.origin, self)
-        elif self._opened:
-            end.abandon()
-        else:
-            end.release()
 
     def is_delivered(self) -> bool | None:
         """There is no request that could be on its way."""
@@ -191,16 +155,6 @@ class Pipe:
     def on_upload_resume(self) -> None:
         """It caught up."""
         self._client.resume()
-
-    def pause(self) -> None:
-        """The caller cannot take more."""
-        if self.end is not None:
-            self.end.pause()
-
-    def resume(self) -> None:
-        """The caller caught up."""
-        if self.end is not None:
-            self.end.resume()
 
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed; a quiet tunnel lives on for a while."""

@@ -1,0 +1,58 @@
+"""What a wire tells the core of connections that could not be had, and of those that broke."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from swarmgate.core.events import Lost, LostKind
+from swarmgate.gate.egress.fetch import Fetch
+from swarmgate.gate.egress.tunnel import Pipe
+from swarmgate.gate.transport import Attempt
+from swarmgate.gate.wire import HostWire, Wire
+from swarmgate.http1.faults import Fault
+from swarmgate.http1.upstreams import Origin
+
+
+def wire(kind, fired, *, committed=False):
+    exchanges = SimpleNamespace(fire=lambda _call, event: fired.append(event), live=set())
+    return kind(exchanges, None, SimpleNamespace(committed=committed), Origin("http", "h", 80))
+
+
+@pytest.mark.parametrize("kind", [Attempt, Fetch, Pipe])
+def test_every_exchange_says_so_in_one_way(kind):
+    assert kind.on_no_connection is Wire.on_no_connection
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "told"),
+    [
+        *[(kind, Fault.POOL_FULL, LostKind.POOL_FULL) for kind in (Wire, HostWire)],  # says nothing about the target
+        *[(kind, Fault.CONNECT_TIMEOUT, LostKind.CONNECT_TIMEOUT) for kind in (Wire, HostWire)],
+        *[(kind, Fault.CONNECT_REFUSED, LostKind.CONNECT) for kind in (Wire, HostWire)],
+        (Wire, Fault.NO_SUCH_NAME, LostKind.CONNECT),  # the operator wrote the name: the next rung is tried
+        (HostWire, Fault.NO_SUCH_NAME, LostKind.UNNAMED),
+        (HostWire, Fault.ADDRESS_DENIED, LostKind.DENIED),
+    ],
+)
+def test_why_there_is_no_connection(kind, fault, told):
+    fired = []
+    wire(kind, fired).on_no_connection(fault)
+    assert fired == [Lost(told, sent=False)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "committed", "told"),
+    [
+        (Fault.CLOSED_EARLY, False, LostKind.RESET),
+        (Fault.TIMEOUT, False, LostKind.FIRST_CONTENT),
+        (Fault.TIMEOUT, True, LostKind.IDLE),
+        (Fault.TRUNCATED, True, LostKind.BROKEN),
+        (Fault.BAD_HEAD, False, LostKind.BROKEN),
+    ],
+)
+def test_why_there_will_be_no_whole_answer(fault, committed, told):
+    fired = []
+    lost = wire(Wire, fired, committed=committed)
+    lost.on_lost(fault, _first_byte_seen=False)
+    assert fired == [Lost(told, sent=True)]
+    assert lost.end is None
