@@ -26,7 +26,8 @@ SOURCE = ROOT / "src/swarmgate"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
 REASONS = ROOT / "docs/reasons.md"
-COMMANDS = typer.main.get_command(app).commands
+GROUP = typer.main.get_command(app)
+COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
 NOT_USED_YET = {"ticket", "key"}
 
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")

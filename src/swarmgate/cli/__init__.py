@@ -1,55 +1,82 @@
-"""The command line: one file per command, put together here."""
+"""
+The command line: one file per command, put together here.
 
-from typing import Annotated
+A command's file is read when the command is used: `swarmgate up` does not carry the simulator, and nobody waits for what he did not
+ask for. `--help` reads all of them.
+"""
+
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from swarmgate import __version__
-from swarmgate.cli import budgets as budget_list
-from swarmgate.cli import check as checker
-from swarmgate.cli import costs as cost_table
-from swarmgate.cli import dead, keys, lab, pause
-from swarmgate.cli import demo as demonstration
-from swarmgate.cli import explain as explainer
-from swarmgate.cli import init as starter
-from swarmgate.cli import limit as limiter
-from swarmgate.cli import load as loader
-from swarmgate.cli import plan_capacity as planner
-from swarmgate.cli import presets as preset_list
-from swarmgate.cli import prices as price_table
-from swarmgate.cli import report as post_mortem
-from swarmgate.cli import sim as simulator
-from swarmgate.cli import verify_egress as verifier
-from swarmgate.cli import why as life
-from swarmgate.cli.up import EXAMPLE, up
+
+
+class _Place(NamedTuple):
+    """Where a command stands: its file here, the function or the `Typer` there, its example."""
+
+    file: str
+    function: str
+    example: str = "EXAMPLE"
+
+
+_COMMANDS = {
+    "init": _Place("init", "init"),
+    "check": _Place("check", "check"),
+    "prices": _Place("prices", "prices"),
+    "up": _Place("up", "up"),
+    "budgets": _Place("budgets", "budgets"),
+    "pause": _Place("pause", "pause", "PAUSE_EXAMPLE"),
+    "resume": _Place("pause", "resume", "RESUME_EXAMPLE"),
+    "limit": _Place("limit", "limit"),
+    "why": _Place("why", "why"),
+    "costs": _Place("costs", "costs"),
+    "report": _Place("report", "report"),
+    "explain": _Place("explain", "explain"),
+    "sim": _Place("sim", "sim"),
+    "presets": _Place("presets", "presets"),
+    "verify-egress": _Place("verify_egress", "verify_egress"),
+    "demo": _Place("demo", "demo"),
+    "load": _Place("load", "load"),
+    "plan-capacity": _Place("plan_capacity", "plan_capacity"),
+    "lab": _Place("lab", "app"),
+    "keys": _Place("keys", "app"),
+    "dead": _Place("dead", "app"),
+}
+
+
+class Commands(TyperGroup):
+    """Reads a command's file when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  the name is typer's
+        """Every name, in the order in which people meet them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  see above
+        """The command of that name, None if there is none."""
+        place = _COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        module = import_module(f"swarmgate.cli.{place.file}")
+        found: Any = getattr(module, place.function)
+        if isinstance(found, typer.Typer):
+            group = typer.main.get_group(found)
+            group.name = cmd_name
+            return group
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name, epilog=getattr(module, place.example))(found)
+        return typer.main.get_command(single)
+
 
 app = typer.Typer(
+    cls=Commands,
     help="The one gate through which every outgoing call of a swarm of AI agents leaves.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(epilog=starter.EXAMPLE)(starter.init)
-app.command(epilog=checker.EXAMPLE)(checker.check)
-app.command(epilog=price_table.EXAMPLE)(price_table.prices)
-app.command(epilog=EXAMPLE)(up)
-app.command(epilog=budget_list.EXAMPLE)(budget_list.budgets)
-app.command(epilog=pause.PAUSE_EXAMPLE)(pause.pause)
-app.command(epilog=pause.RESUME_EXAMPLE)(pause.resume)
-app.command(epilog=limiter.EXAMPLE)(limiter.limit)
-app.command(epilog=life.EXAMPLE)(life.why)
-app.command(epilog=cost_table.EXAMPLE)(cost_table.costs)
-app.command(epilog=post_mortem.EXAMPLE)(post_mortem.report)
-app.command(epilog=explainer.EXAMPLE)(explainer.explain)
-app.command(epilog=simulator.EXAMPLE)(simulator.sim)
-app.command(epilog=preset_list.EXAMPLE)(preset_list.presets)
-app.command(epilog=verifier.EXAMPLE)(verifier.verify_egress)
-app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
-app.command(epilog=loader.EXAMPLE)(loader.load)
-app.command("plan-capacity", epilog=planner.EXAMPLE)(planner.plan_capacity)
-app.add_typer(lab.app, name="lab")
-app.add_typer(keys.app, name="keys")
-app.add_typer(dead.app, name="dead")
 
 
 def _show_version(asked: bool) -> None:
