@@ -6,7 +6,8 @@ Nothing is counted for these views while calls run.
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from itertools import takewhile
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Used, cost_micro
@@ -21,6 +22,7 @@ STATES = ("queued", "running", "backoff", "ended")
 USUAL_ROWS = 200
 MOST_ROWS = 1_000
 MOST_AGENTS = 20_000
+INDEX_MS = 250
 LONGEST_AGENT = 128
 
 Ended = deque[tuple[Call, Usage]]  # newest last
@@ -123,10 +125,15 @@ def _until_ms(call: Call, now_ms: int) -> int | None:
 class Heartbeats:
     """Who was heard lately; an agent learns what its calls wait for."""
 
-    def __init__(self, open_calls: Iterable[Call], now_ms: Callable[[], int], is_stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, open_calls: dict[Call, None], now_ms: Callable[[], int], is_stopping: Callable[[], bool]
+    ) -> None:
         self._open = open_calls
         self._now_ms = now_ms
         self._is_stopping = is_stopping
+        self._known: set[Call] = set()  # the open calls as they stood a moment ago, and whose they are
+        self._of_agent: dict[str, list[Call]] = {}
+        self._known_ms = -INDEX_MS
         self.heard: OrderedDict[tuple[str, str], int] = (
             OrderedDict()
         )  # ms of the last word, by team and agent; the oldest go
@@ -148,7 +155,7 @@ class Heartbeats:
         self.heard[who] = now_ms
         if len(self.heard) > MOST_AGENTS:
             self.heard.popitem(last=False)
-        own = [call for call in self._open if call.step.agent == agent and is_own(viewer, call)]
+        own = [call for call in self._calls_of(agent, now_ms) if is_own(viewer, call)]
         state, waiting = _of_agent(own)
         return {
             "agent": agent,
@@ -158,6 +165,16 @@ class Heartbeats:
             "calls": dict(Counter(call.state.public for call in own)),
             "last_heard_ms": None if last_ms is None else now_ms - last_ms,
         }
+
+    def _calls_of(self, agent: str, now_ms: int) -> list[Call]:
+        """The open calls of an agent: thousands of heartbeats do not look at thousands of calls each."""
+        if not 0 <= now_ms - self._known_ms < INDEX_MS:
+            self._known_ms, self._known, self._of_agent = now_ms, set(self._open), {}
+            for call in self._open:
+                self._of_agent.setdefault(call.step.agent, []).append(call)
+        own = [call for call in self._of_agent.get(agent, ()) if call in self._open]
+        newer = takewhile(lambda call: call not in self._known, reversed(self._open))
+        return own + [call for call in newer if call.step.agent == agent][::-1]
 
 
 def _of_agent(own: list[Call]) -> tuple[str, Call | None]:
