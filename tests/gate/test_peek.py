@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.errors import BadInput
-from swarmgate.gate.peek import peek
+from swarmgate.gate.peek import LONG_BYTES, MOST_MEMBERS, peek
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=12),
@@ -79,3 +79,29 @@ def test_sizes():
     assert peeked.prompt_tokens == 4_002 // 4 + 1
     assert peek(b'{"model":"m","max_tokens":null}').max_tokens is None
     assert peek(b'{"model":"m","max_tokens":9,"max_completion_tokens":4}').max_tokens == 4
+
+
+LONG = b'"messages":["' + b"x" * LONG_BYTES + b'"]'
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        (b",".join(b'"k%d": 1' % number for number in range(MOST_MEMBERS)), "members"),
+        (b'"k": 1,' * 1_000_000 + b'"k": 1', "twice"),
+        (b'"model": "other"', "twice"),
+        (b'"mod\\u0065l": "other"', "twice"),
+        (b'"messages": []', "twice"),
+    ],
+)
+def test_ov_20_a_long_body_is_given_up_at_its_first_member_too_many(members, words):
+    with pytest.raises(BadInput, match=words):
+        peek(b'{"model": "m", %b, %b}' % (LONG, members))
+
+
+def test_a_long_body_is_read_like_a_short_one():
+    members = b",".join(b'"k%d": {"model": 1, "model": 2}' % number for number in range(MOST_MEMBERS - 2))
+    assert peek(b'{"model": "m", %b, %b}' % (LONG, members)).model == "m"
+    for wrong in (b"[%b]" % LONG[11:], b'{"model": "m", %b' % LONG, b'{"model": 1, %b}' % LONG):
+        with pytest.raises(BadInput):
+            peek(wrong)

@@ -16,6 +16,9 @@ from swarmgate.core.errors import BadInput
 
 BYTES_PER_TOKEN = 4  # English prose and JSON; what was underestimated is charged when the usage is known
 MOST_TOKENS = 1 << 40
+LONG_BYTES = 16 * 1024  # a body beyond it has its members counted before they are read
+MOST_MEMBERS = 256  # of the top level; APIs have some thirty
+_TWICE = "has a key twice; readers disagree which one counts, so neither is sent"
 
 _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -64,7 +67,10 @@ class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tupl
 
 def peek(body: bytes) -> Peeked:
     """The call in `body`. Errors: `BadInput` names the key and the rule it breaks."""
+    is_long = len(body) > LONG_BYTES
     try:
+        if is_long:
+            _count_members(body)
         fields = _decode(body)
         model = _text(fields.get("model", _NOTHING))
     except RecursionError:
@@ -72,8 +78,8 @@ def peek(body: bytes) -> Peeked:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _unreadable(body, error) from None
     compact = _encode(fields)
-    if len(compact) != len(body) and not _is_single(body, fields):
-        raise BadInput("body", "has a key twice; readers disagree which one counts, so neither is sent")
+    if len(compact) != len(body) and not is_long and not _is_single(body, fields):
+        raise BadInput("body", _TWICE)
     stream = bytes(fields["stream"]) if "stream" in fields else b"false"
     if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")
@@ -83,6 +89,31 @@ def peek(body: bytes) -> Peeked:
     limits = fields.keys() & _LIMITS
     max_tokens = _max_tokens(fields, limits) if limits else None
     return Peeked(fields, compact, model, stream == b"true", max_tokens, bytes_read // BYTES_PER_TOKEN + 1)
+
+
+class _Member:
+    """Stands for a member's name while members are counted."""
+
+
+def _count_members(body: bytes) -> None:
+    """
+    Errors: `BadInput` at the second member of a name, or at one too many; what is no JSON is told by who reads it.
+
+    It stops there: a table of millions of names takes seconds to make, in which nobody else is served (reliability OV-20).
+    """
+    names: set[str] = set()
+
+    def hear(_type: type, name: str) -> _Member:
+        if name in names or len(names) == MOST_MEMBERS:
+            raise BadInput("body", _TWICE if name in names else f"has more than {MOST_MEMBERS} members")
+        names.add(name)
+        return _Member()
+
+    try:
+        msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=hear)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, BadInput):
+            raise error.__cause__ from None
 
 
 def _unreadable(body: bytes, error: Exception) -> BadInput:

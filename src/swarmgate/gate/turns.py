@@ -17,6 +17,7 @@ from swarmgate.providers.dialect import CHAT, MESSAGES
 _list = msgspec.json.Decoder(list[Raw]).decode
 _message = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
+MOST_TURNS = 4_096  # some 20 ms of the loop; a longer conversation is not made shorter here
 _SIGNED = frozenset({"thinking", "redacted_thinking"})
 ASKING = (
     "Summarise the conversation below for whoever continues it: goals, facts with their numbers and names, decisions, "
@@ -34,11 +35,13 @@ class Conversation(NamedTuple):
 
 
 def read_conversation(peeked: Peeked, path: bytes) -> Conversation | None:
-    """The turns of a request; None if its surface has none. Errors: `BadInput` if they are no messages."""
+    """The turns of a request; None if it has none, or too many to look at. Errors: `BadInput` if they are no messages."""
     if path.decode("ascii", "replace") not in {CHAT, MESSAGES} or "messages" not in peeked.fields:
         return None
     try:
         messages = _list(peeked.fields["messages"])
+        if len(messages) > MOST_TURNS:
+            return None
         turns = [_turn(raw) for raw in messages]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput("messages", f"is no list of messages: {error}") from None

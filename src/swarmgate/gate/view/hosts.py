@@ -18,6 +18,8 @@ from swarmgate.gate.view.finder import found_at
 from swarmgate.gate.view.plans import Asked, Found
 from swarmgate.ports import Clock
 
+REGISTER_MS = 1_000  # what a register was told of hosts is as good for so long
+
 
 class UrlFinder:
     """Steps by their URL, at the hosts of one gate."""
@@ -47,8 +49,8 @@ class UrlFinder:
         return found_at(rung, (asked.prompt_tokens, USUAL_ANSWER_BYTES), now_ms, self._fresh)
 
     def _register(self, now_ms: int) -> Hosts:
-        """One for all steps that are found at one instant, so that two steps to one new host share its budgets."""
-        if self._scratch is None or self._made_ms != now_ms:
+        """One for all steps that are found at about one time; two steps to one new host share its budgets."""
+        if self._scratch is None or now_ms - self._made_ms > REGISTER_MS:
             self._made_ms, self._fresh = now_ms, {}
             known = self._plan._replace(kept=self._hosts.learned())
             self._scratch = Hosts(known, self._clock, self._fresh.__setitem__, _never, {})

@@ -31,6 +31,7 @@ MOST_STEPS = 1_000
 MOST_WAITING = 16
 MOST_BODY_BYTES = 1024 * 1024
 LOOKS_A_TURN = 256
+FINDS_A_TURN = 8  # steps; a host that nobody has called takes a tenth of a millisecond
 LONGEST_STEP_MS = 3_600_000
 _KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "event", BlockKind.NEVER: "never"}
 _Units = Annotated[int, Meta(ge=0, le=10**9)]
@@ -99,44 +100,53 @@ class Plans:
 
     def make(self, request: "Request", body: bytes) -> None:
         """Plan what was asked, after the plans that were asked for before. Errors: `BadInput`."""
-        steps, found = self._read(body, request.viewer)
+        try:
+            request.asked = msgspec.json.decode(body, type=Body).steps
+        except msgspec.MsgspecError as error:
+            raise BadInput("body", f"is no plan: {error}") from None
         if len(self._waiting) >= MOST_WAITING:
             request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
             return
-        kinds = {id(one.fresh): one.fresh for one in found.values()}.values()  # steps to new hosts share one
-        fresh = {name: limits for kind in kinds for name, limits in kind.items()}
-        request.planning = Planning(self._book, steps, self._now_ms() + self._book.offset_ms, fresh)
-        request.found = found
         self._waiting.append(request)
         if len(self._waiting) == 1:
             self._loop.call_soon(self._turn)
 
-    def _read(self, body: bytes, viewer: Scope) -> tuple[list[Step], dict[str, Found]]:
-        try:
-            asked = msgspec.json.decode(body, type=Body).steps
-        except msgspec.MsgspecError as error:
-            raise BadInput("body", f"is no plan: {error}") from None
-        found: dict[str, Found] = {}
-        steps = []
-        for index, one in enumerate(asked):
-            try:
-                where = self._finder.find(one, viewer)
-                steps.append(_step(one, where, found))
-                found[one.id] = where
-            except BadInput as bad:
-                raise BadInput(f"steps[{index}].{bad.field}", bad.reason) from None
-        return steps, found
-
     def _turn(self) -> None:
         request = self._waiting[0]
-        planning = request.planning
-        assert planning is not None
-        if request.is_gone or planning.advance(LOOKS_A_TURN):
+        try:
+            if request.is_gone or self._advance(request):
+                self._waiting.popleft()
+        except BadInput as bad:
             self._waiting.popleft()
-            if not request.is_gone:
-                request.reply(told(_order(planning, request.found)))
+            request.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
         if self._waiting:
             self._loop.call_soon(self._turn)
+
+    def _advance(self, request: "Request") -> bool:
+        """Work on one plan for about a millisecond; whether it was answered. Errors: `BadInput`."""
+        planning = request.planning
+        if planning is None:
+            self._find(request)
+            return False
+        if not planning.advance(LOOKS_A_TURN):
+            return False
+        request.reply(told(_order(planning, request.found)))
+        return True
+
+    def _find(self, request: "Request") -> None:
+        """Find what the next few steps take; with the last of them the planning begins. Errors: `BadInput`."""
+        at = len(request.steps)
+        for index, one in enumerate(request.asked[at : at + FINDS_A_TURN], at):
+            try:
+                where = self._finder.find(one, request.viewer)
+                request.steps.append(_step(one, where, request.found))
+            except BadInput as bad:
+                raise BadInput(f"steps[{index}].{bad.field}", bad.reason) from None
+            request.found[one.id] = where
+        if len(request.steps) == len(request.asked):
+            kinds = {id(one.fresh): one.fresh for one in request.found.values()}.values()  # new hosts share one
+            fresh = {name: limits for kind in kinds for name, limits in kind.items()}
+            request.planning = Planning(self._book, request.steps, self._now_ms() + self._book.offset_ms, fresh)
 
 
 class Request:
@@ -149,6 +159,8 @@ class Request:
         self._parts: list[bytes] = []
         self._size = 0
         self.planning: Planning | None = None
+        self.asked: list[Asked] = []
+        self.steps: list[Step] = []
         self.found: dict[str, Found] = {}
         self.is_gone = False
 

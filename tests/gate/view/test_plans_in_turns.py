@@ -1,0 +1,67 @@
+"""A long plan is found and made a little at a time, and what is wrong in it is told whenever it is met."""
+
+import json
+from collections import deque
+from types import SimpleNamespace
+
+from swarmgate.core.book import Book
+from swarmgate.core.errors import BadInput
+from swarmgate.core.planning import Way
+from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_STEPS, Found, Plans
+from swarmgate.gate.view.viewer import NOBODY
+
+
+class Turns(deque):
+    """A loop's turns, made one by one."""
+
+    call_soon = deque.append
+
+
+class Finder:
+    """Counts; the step `wrong` leads nowhere."""
+
+    def __init__(self):
+        self.found = 0
+
+    def find(self, asked, _viewer):
+        self.found += 1
+        if asked.id == "wrong":
+            raise BadInput("model", "has no route")
+        return Found("t", (Way((), ()),), ("",))
+
+
+class End:
+    """What is answered."""
+
+    def __init__(self):
+        self.answers = []
+
+    def respond(self, status, _headers, body):
+        self.answers.append((status, json.loads(body)))
+
+
+HEAD = SimpleNamespace(content_length=2, fields={})
+
+
+def plan(*ids):
+    turns, finder, end = Turns(), Finder(), End()
+    request = Plans(turns, Book(0), lambda: 0, finder).begin(end, HEAD, {}, NOBODY)
+    request.on_body(json.dumps({"steps": [{"id": one, "model": "m"} for one in ids]}).encode())
+    request.complete()
+    while turns:
+        before = finder.found
+        turns.popleft()()
+        assert finder.found - before <= FINDS_A_TURN
+    (answer,) = end.answers
+    return answer
+
+
+def test_ov_20_others_have_their_turns_while_a_plan_is_made():
+    status, said = plan(*map(str, range(MOST_STEPS)))
+    assert status == 200
+    assert len(said["order"]) == MOST_STEPS
+
+
+def test_a_step_that_leads_nowhere_is_named_wherever_it_stands():
+    status, said = plan(*map(str, range(50)), "wrong", "51")
+    assert (status, said["error"]["param"]) == (400, "steps[50].model")
