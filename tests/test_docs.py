@@ -28,7 +28,6 @@ README = (ROOT / "README.md").read_text()
 REASONS = ROOT / "docs/reasons.md"
 GROUP = typer.main.get_command(app)
 COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
-NOT_USED_YET = {"ticket", "key"}
 
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|lua|toml|md|json))`")
@@ -124,7 +123,7 @@ def test_every_shipped_scenario_is_told():
 
 
 def test_every_word_that_callers_may_say_is_told():
-    assert first_cells(section(README, "What callers may say")) == set(NAMES) - NOT_USED_YET
+    assert first_cells(section(README, "What callers may say")) == set(NAMES)
 
 
 def test_the_example_of_a_configuration_loads():

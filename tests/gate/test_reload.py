@@ -7,6 +7,7 @@ from wires import Bench
 from swarmgate.config import parse
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
+from swarmgate.core.outcome import Signal, classify
 from swarmgate.gate.reload import kinds, reload
 from swarmgate.wiring import plan
 
@@ -121,3 +122,27 @@ def test_a_budget_of_another_shape_is_refused_by_name():
     with pytest.raises(BadInput) as caught:
         reload(gate.bench.gate, gate.book, served)
     assert caught.value.field == SHARED
+
+
+def test_planners_operators_and_unread_paths_see_what_is_served_now():
+    gate = Running()
+    inside = gate.bench.gate
+    directory = inside.window.directory
+    gate.reload(TEXT.replace("targets.up", "targets.two").replace(":9/v1", ":8/v1"))
+    (rung,) = directory.rungs()
+    assert rung is inside.ladders.other("m")[0]
+    assert directory.owner("two: requests per 60s").target == "two"
+    warm(inside)
+    gate.bench.client.data_received(b"GET /v1/files HTTP/1.1\r\nhost: g\r\n\r\n")
+    gate.bench.dialler.succeed()
+    _, wire = gate.bench.dialler.opened[-1]
+    assert b"host: 127.0.0.1:8\r\n" in wire.written[-1]
+
+
+def test_what_a_person_mended_is_tried_again():
+    gate = Running()
+    ring = gate.bench.gate.ladders.other("m")[0].ring
+    ring.observe("one", classify(Signal(status=402)), 1, 2)
+    assert not ring.ready(3)
+    gate.bench.gate.operator.resume("up")
+    assert ring.ready(3)

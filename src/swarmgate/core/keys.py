@@ -218,12 +218,13 @@ class KeyRing:
             scope.back_at_ms = max(scope.back_at_ms, scope.reset_at_ms)
             self._stale_at_ms = 0
 
-    def revive(self, key: str) -> None:
-        """Bring a dead key back, because a person acted."""
-        scope = self._scope_of[key]
-        if key not in scope.keys:
-            scope.keys.append(key)
+    def revive(self) -> bool:
+        """Bring every dead key back, because a person acted; whether there was one."""
+        dead = [key for key, scope in self._scope_of.items() if key not in scope.keys]
+        for key in dead:
+            self._scope_of[key].keys.append(key)
             self._stale_at_ms = 0
+        return bool(dead)
 
     def _make_plan(self, now_ms: int) -> None:
         """Spread the picks of every scope that may be picked; those to be probed get one pick, first."""

@@ -148,6 +148,9 @@ class Ring(Protocol):
     def report(self, key: str, left: QuotaLeft, sent_ms: int, now_ms: int) -> None:
         """Hear what an answer says is left."""
 
+    def revive(self) -> bool:
+        """Bring back what only a person can; whether there was any."""
+
 
 class Rung(NamedTuple):
     """

@@ -72,6 +72,10 @@ class TargetRing:
         if not left.remaining and sent_ms > self._decided_ms:
             self.pause(left.reset_at_ms)
 
+    def revive(self) -> bool:
+        """Nothing: a host has no key that could be dead, and what it asked for holds."""
+        return False
+
     def pause(self, until_ms: int) -> None:
         """Let nothing through before `until_ms`; a pause only gets longer."""
         self.paused_until_ms = max(self.paused_until_ms, until_ms)

@@ -55,7 +55,13 @@ class Operator:
         return self._set_paused(name, paused=True)
 
     def resume(self, name: str) -> list[Change]:
-        """Go on where a pause began, less what has drained meanwhile."""
+        """
+        Go on where a pause began, less what has drained meanwhile; keys of a target that were out for good are tried again.
+
+        A key without money or refused by its provider is out until a person acts (design 4: Kinds of 429): this is how.
+        """
+        if self._revive(name) and not self._directory.of_target(name):
+            return []
         return self._set_paused(name, paused=False)
 
     def limit(self, name: str, amount: int, window_ms: int = 0) -> list[Change]:
@@ -82,6 +88,15 @@ class Operator:
     def listing(self) -> list[Change]:
         """Every budget as it is."""
         return [self._change(name, self._limits(name)) for name in self._directory.names]
+
+    def _revive(self, target: str) -> bool:
+        """Bring a target's dead keys back; whether there is such a target."""
+        rings = [rung.ring for rung in self._directory.rungs() if rung.target == target]
+        for ring in rings:
+            if ring.revive():
+                self._pump.room.keys_changed(ring)
+        self._pump.wake_ready()
+        return bool(rings)
 
     def _set_paused(self, name: str, *, paused: bool) -> list[Change]:
         names = [one for one in self._named(name) if self._limits(one).paused != paused]

@@ -57,8 +57,7 @@ class PassRoutes:
 
     def __init__(self, desk: Desk, ladders: Ladders) -> None:
         self.desk = desk
-        firsts = {rung.target: rung._replace(model="") for rung in reversed(ladders.rungs)}
-        self._rungs = list(reversed(firsts.values()))
+        self._ladders = ladders
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> "Passing | None":
         """A request begins; None if it was answered at once."""
@@ -81,7 +80,7 @@ class PassRoutes:
         if b"upgrade" in head.fields:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
         identity, scope = read_identity(head.fields, said), self.desk.scope(head.fields)
-        rung = next((rung for rung in self._rungs if self._speaks(rung, shape)), None)
+        rung = next((rung._replace(model="") for rung in self._ladders.rungs if self._speaks(rung, shape)), None)
         if rung is None:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
         if scope is not None and not scope.allows(rung.target):

@@ -81,7 +81,7 @@ def _serve(gate: Gate, plan: Plan, extra: list[Budget], renewed: Collection[str]
     gate.models.ceilings = plan.ceilings
     gate.desk.served.forget()
     if gate.window is not None:
-        gate.window.directory.forget()
+        gate.window.directory.renew()
 
 
 def _kept(rung: Rung, known: Mapping[tuple[str, str], Rung]) -> Rung:

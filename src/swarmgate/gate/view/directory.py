@@ -39,15 +39,13 @@ class Directory:
     """
     Budgets by name with their owner and their published limit; `published` grows and shrinks while the gate runs.
 
-    `rungs` are those of the models; `also` adds what is met on the way.
+    `models` are the rungs of the models, as they are now; `also` adds what is met on the way.
     """
 
-    def __init__(self, rungs: Iterable[Rung], published: dict[str, Published]) -> None:
-        models = list(rungs)
-        self._sources: list[Callable[[], Iterable[Rung]]] = [lambda: models]
-        self._owners = _owners(models)
-        self._dormant = {name for name in published.keys() - self._owners.keys() if not name.startswith(OF_CALLERS)}
+    def __init__(self, models: Callable[[], Iterable[Rung]], published: dict[str, Published]) -> None:
+        self._sources = [models]
         self.published = published
+        self.renew()
 
     def also(self, rungs: Callable[[], Iterable[Rung]]) -> None:
         """What else can be called now."""
@@ -70,9 +68,12 @@ class Directory:
         """Those of one target and of its keys, of one policy or one host; empty = no such name."""
         return [name for name in self.published if self.owner(name).target == target]
 
-    def forget(self) -> None:
-        """What takes from which budget is looked up anew: the ladders changed."""
-        self._known = -1
+    def renew(self) -> None:
+        """Look up anew what takes from which budget: the ladders changed."""
+        self._owners = _owners(self._sources[0]())
+        self._dormant = {
+            name for name in self.published.keys() - self._owners.keys() if not name.startswith(OF_CALLERS)
+        }
 
     def freshen(self, budget: str, fresh_ms: int) -> None:
         """A budget's tokens get old sooner from now on (core/compiler.py: X): in every route that takes from it."""

@@ -28,7 +28,7 @@ class Window:
         now_ms = clock.now_ms
         self._book = book
         self._now_ms = now_ms
-        self.directory = Directory(ladders.rungs, published)
+        self.directory = Directory(lambda: ladders.rungs, published)
         self.budgets = Budgets(book, now_ms, self.directory)
         self.events = Events(self.budgets)
         self.finder = ModelFinder(ladders, now_ms)
