@@ -1,4 +1,4 @@
-"""The gate beside nginx: requests per second, latency at 500 a second, CPU per streamed chunk, memory."""
+"""The gate beside nginx: requests per second of 2 KB and 130 KB, latency at 500 a second, CPU per streamed chunk, memory."""
 
 import argparse
 import json
@@ -23,6 +23,7 @@ def measure(*, rounds: int, seconds: int, count: int) -> dict[str, object]:
         figures = {"idle_rss_mib": {server.name: round(server.rss_mib, 1) for server in both}}
         for name, probe in (
             ("flood", lambda server: lab.flood(server, seconds)),
+            ("big", lambda server: lab.flood(server, seconds, "post_big.lua")),
             ("steady", lambda server: lab.steady(server, seconds)),
             ("streams", lambda server: lab.streams(server, count, seconds)),
         ):
@@ -32,15 +33,18 @@ def measure(*, rounds: int, seconds: int, count: int) -> dict[str, object]:
             }
         figures["rss_mib"] = {server.name: round(server.rss_mib, 1) for server in both}
     figures["rps_ratio"] = round(figures["flood"]["gate"]["rps"] / figures["flood"]["nginx"]["rps"], 3)
+    figures["big_ratio"] = round(figures["big"]["gate"]["rps"] / figures["big"]["nginx"]["rps"], 3)
     figures["cpu_ratio"] = round(figures["flood"]["nginx"]["cpu_us"] / figures["flood"]["gate"]["cpu_us"], 3)
     return figures
 
 
 def table(figures: dict[str, object], count: int) -> str:
-    flood, steady, streams = figures["flood"], figures["steady"], figures["streams"]
+    flood, big, steady, streams = (figures[name] for name in ("flood", "big", "steady", "streams"))
     rows = [
         ("requests/s, 64 connections", *[f"{flood[name]['rps']:,.0f}" for name in ("nginx", "gate")]),
         ("CPU us/request", *[f"{flood[name]['cpu_us']:.1f}" for name in ("nginx", "gate")]),
+        ("requests/s of 130 KB", *[f"{big[name]['rps']:,.0f}" for name in ("nginx", "gate")]),
+        ("CPU us/request of 130 KB", *[f"{big[name]['cpu_us']:.1f}" for name in ("nginx", "gate")]),
         (
             "p50 / p99 us at 500/s",
             *[f"{steady[name]['p50']:.0f} / {steady[name]['p99']:.0f}" for name in ("nginx", "gate")],
@@ -58,7 +62,8 @@ def table(figures: dict[str, object], count: int) -> str:
     ]
     lines = ["| | nginx | swarmgate |", "|---|---|---|", *[f"| {' | '.join(row)} |" for row in rows]]
     load = os.getloadavg()[0]
-    lines.append(f"| gate / nginx: requests, CPU | 1 | {figures['rps_ratio']}, {figures['cpu_ratio']} |")
+    ratios = f"{figures['rps_ratio']}, {figures['cpu_ratio']}, {figures['big_ratio']}"
+    lines.append(f"| gate / nginx: requests, CPU, requests of 130 KB | 1 | {ratios} |")
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {load:.1f}\n\n" + "\n".join(lines)
 
 

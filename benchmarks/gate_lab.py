@@ -1,7 +1,7 @@
 """
 The place where gates are measured: a stand-in upstream and load from C tools, nginx beside it, every process on its CPU.
 
-The tools lie beside this repository (../shared/bench: mock.c, uc.c, sc.c, post.lua) and are compiled into .build. The
+The tools lie beside this repository (../shared/bench: mock.c, uc.c, sc.c, post.lua, post_big.lua) and are compiled into .build. The
 gate and nginx run on CPU 0, load and stand-in on CPU 1; each figure is taken from both in turn, so that a busy machine
 disturbs both.
 """
@@ -82,7 +82,11 @@ class Server:
         self._process = subprocess.Popen(
             ["taskset", "-c", str(cpu), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
         )
-        wait_for(port, self._process)
+        try:
+            wait_for(port, self._process)
+        except SystemExit:
+            self._process.kill()
+            raise
 
     def _pids(self) -> list[int]:
         pid = self._process.pid
@@ -99,6 +103,16 @@ class Server:
         sizes = [re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()) for pid in self._pids()]
         return sum(int(size[1]) for size in sizes if size) / 1024
 
+    @property
+    def own_kib(self) -> int:
+        """Memory of the process alone that no file backs."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+)", status)[1])
+
+    @property
+    def open_files(self) -> int:
+        return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
+
     def __enter__(self) -> Self:
         return self
 
@@ -111,7 +125,7 @@ class Server:
 
 
 def wait_for(port: int, process: subprocess.Popen) -> None:
-    for _ in range(200):
+    for _ in range(400):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         if process.poll() is not None:
@@ -149,11 +163,11 @@ def _run(*command: str, **environment: str) -> str:
     return done.stdout
 
 
-def flood(server: Server, seconds: int) -> dict[str, float]:
-    """64 connections, each with its next request as soon as the last was answered."""
+def flood(server: Server, seconds: int, body: str = "post.lua") -> dict[str, float]:
+    """64 connections, each with its next request as soon as the last was answered; bodies of 2 KB, or `post_big.lua`'s."""
     before = server.cpu_s
     url = f"http://127.0.0.1:{server.port}{PATH}"
-    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / "post.lua"), url, WRK_MODEL="gpt-4o-mini")
+    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / body), url, WRK_MODEL="gpt-4o-mini")
     used = server.cpu_s - before
     requests = int(re.search(r"(\d+) requests in", said)[1])
     bad = re.search(r"Non-2xx.*?(\d+)", said)
