@@ -76,14 +76,16 @@ def free_port() -> int:
 class Server:
     """A running process that listens; `cpu_s` is what it and its children have used."""
 
-    def __init__(self, name: str, port: int, cpu: int, command: list[str], **options: object) -> None:
+    def __init__(
+        self, name: str, port: int, cpu: int, command: list[str], *, wait_s: float = 20, **options: object
+    ) -> None:
         self.name = name
         self.port = port
         self._process = subprocess.Popen(
             ["taskset", "-c", str(cpu), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
         )
         try:
-            wait_for(port, self._process)
+            wait_for(port, self._process, wait_s)
         except SystemExit:
             self._process.kill()
             raise
@@ -124,8 +126,9 @@ class Server:
             self._process.kill()
 
 
-def wait_for(port: int, process: subprocess.Popen) -> None:
-    for _ in range(400):
+def wait_for(port: int, process: subprocess.Popen, wait_s: float) -> None:
+    until_s = time.monotonic() + wait_s
+    while time.monotonic() < until_s:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         if process.poll() is not None:

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent.parent / "gate"))
 from stage import UNARY, StandIn, either, whole
 
 from swarmgate.cli import app
-from swarmgate.lab.agents.endpoint import place_of
+from swarmgate.lab.agents.endpoint import header_of, place_of
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.load import at_percent
 
@@ -72,6 +72,8 @@ def test_recorded_traffic_reaches_the_endpoint_with_its_key():
             "20",
             "--seconds",
             "2",
+            "--header",
+            "X-Wanted: by the endpoint: 7",
             "--json",
             env={"OPENAI_API_KEY": "sk-7"},
         )
@@ -80,6 +82,7 @@ def test_recorded_traffic_reaches_the_endpoint_with_its_key():
     assert said["answered"] == said["statuses"]["200"] == said["wanted"] - said["open_at_end"]
     assert len(on.stand_in.hits) >= said["answered"] > 10
     assert {hit.headers["authorization"] for hit in on.stand_in.hits} == {"Bearer sk-7"}
+    assert {hit.headers["x-wanted"] for hit in on.stand_in.hits} == {"by the endpoint: 7"}
     assert {hit.said.get("stream", False) for hit in on.stand_in.hits} == {True, False}
     assert said["warning"] == ""
 
@@ -130,6 +133,12 @@ def test_an_endpoint_that_hangs_does_not_look_fast():
     assert code == 0
     assert said["open_at_end"] > 0
     assert said["p99_ms"] > 1_000
+
+
+@pytest.mark.parametrize("line", ["", "x", ": y", "a b: c", "x: y\r\nz: 1", "x: \u00e9"])
+def test_what_is_no_header_is_refused(line):
+    with pytest.raises(LabError, match="header: "):
+        header_of(line)
 
 
 def test_nobody_there_and_bad_input(tmp_path):

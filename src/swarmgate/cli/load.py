@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from swarmgate.cli.exits import Exit
-from swarmgate.lab.agents.endpoint import ToEndpoint, place_of
+from swarmgate.lab.agents.endpoint import ToEndpoint, header_of, place_of
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.load import LoadFigures, Now, run_load
 from swarmgate.lab.traces.mix import workload
@@ -29,17 +29,21 @@ def load(  # noqa: PLR0913, PLR0917  one option each
     seconds: Annotated[int, typer.Option(min=1, help="For how long.")] = 30,
     model: Annotated[str, typer.Option(help="The model that is asked for.")] = "gpt-4o-mini",
     key: Annotated[str, typer.Option(help="Name of the environment variable that holds the key.")] = "OPENAI_API_KEY",
+    header: Annotated[
+        list[str] | None, typer.Option(help="A header of every call, 'name: value'; may be given several times.")
+    ] = None,
     unary: Annotated[bool, typer.Option("--unary", help="No streams.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Send recorded traffic to an endpoint and tell what came back; nothing is repeated, and nothing waits for it."""
     try:
         place = place_of(to)
+        headers = [header_of(line) for line in header or ()]
         found = workload(profile, agents=agents, calls_per_s=rate, seconds=float(seconds))
     except (LabError, OSError) as error:
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    way = ToEndpoint(place, model, os.environ.get(key, ""), streams=not unary)
+    way = ToEndpoint(place, model, os.environ.get(key, ""), streams=not unary, headers=headers)
     with _progress(seconds) as bar:
         task = bar.add_task("", total=seconds, now="")
 

@@ -4,7 +4,9 @@ Agents that call any OpenAI-compatible endpoint: one URL, one key, no repeats, s
 A refusal is a result here, not something to come back from: whoever sizes a gateway wants to see where it begins to refuse.
 """
 
+import re
 import socket
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from swarmgate.lab.agents.wire import Answer
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.workload import Wanted
 
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 COMPLETIONS = "/chat/completions"
 
 
@@ -56,16 +59,25 @@ def place_of(url: str) -> Place:
     return Place(Origin(parts.scheme, host, port), path.encode(), authority, endpoint)
 
 
+def header_of(line: str) -> Header:
+    """A header that every call carries, `name: value`. Errors: `LabError`."""
+    name, colon, value = (part.strip() for part in line.partition(":"))
+    if not _NAME.fullmatch(name) or not colon or not value.isprintable() or not value.isascii():
+        raise LabError("header", f"{name[:40]!r} is no header line; write 'name: value'")
+    return name.lower().encode(), value.encode()
+
+
 class ToEndpoint:
-    """Every call goes to one endpoint, once."""
+    """Every call goes to one endpoint, once; `headers` are what that endpoint wants besides."""
 
     idle_ms = 75_000
 
-    def __init__(self, place: Place, model: str, key: str, *, streams: bool) -> None:
+    def __init__(self, place: Place, model: str, key: str, *, streams: bool, headers: Sequence[Header] = ()) -> None:
         self._place = place
         self._model = model
         self._key = key
         self._streams = streams
+        self._headers = headers
 
     def takes(self, wanted: Wanted) -> bool:
         """Model calls; fetches have nowhere to go here."""
@@ -80,6 +92,7 @@ class ToEndpoint:
         headers: list[Header] = [
             (b"x-swarmgate-agent", wanted.agent.encode()),
             (b"x-swarmgate-priority", wanted.priority.encode()),
+            *self._headers,
         ]
         if self._key:
             headers.append((b"authorization", f"Bearer {self._key}".encode()))
