@@ -70,6 +70,7 @@ def test_a_good_file():
         ("50 concurrent", "50 concurrent per 1s", 7, "targets.openai.key_limits[1]", "no window"),
         ('"openai/gpt', '"openia/gpt', 14, "routes.fast", "nearest is 'openai'"),
         ('"openai/gpt-4o-mini"', '"gpt-4o-mini"', 14, "routes.fast", "target/model"),
+        ("[targets.local]", "[target.local]", 9, "target", "nearest is 'targets'"),
         ("fast =", '"f*t" =', 14, "routes.f*t", "in its middle"),
         ('["openai/o3", "local/*"]', "[]", 15, "routes.deep", "no ladder"),
     ],

@@ -11,7 +11,7 @@ from swarmgate.control.watching import REMEMBERED, Watching
 
 def standing(at_ms, *, left=100, waiting=0, agents=()):
     row = {
-        "budget": "openai: 100 per 60s", "target": "openai", "unit": "requests", "amount": 100,
+        "budget": "openai: 100 per 60s", "target": "openai", "unit": "requests", "amount": 125, "burst": 100, "state": "ready",
         "remaining": [left, left, left], "backlog": [0, waiting, 0],
     }  # fmt: skip
     return {"now_ms": at_ms, "budgets": [row], "open": {"queued": waiting}, "oldest_ms": {}, "agents": list(agents)}

@@ -52,6 +52,6 @@ def budget(
 ):
     remaining, backlog = dict.fromkeys(("P0", "P1", "P2"), left), {"P0": 0, "P1": waiting, "P2": 0}
     return {
-        "budget": name, "target": target, "unit": unit, "limit": 10 * limit, "in_force": {"burst": limit}, "state": state,
+        "budget": name, "target": target, "unit": unit, "burst": limit, "state": state,
         "remaining": remaining, "backlog": backlog,
     }  # fmt: skip

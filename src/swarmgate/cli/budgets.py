@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, listing
 from swarmgate.cli.gateway import GATE_HELP, ask, events
 
 EXAMPLE = "Example: swarmgate budgets --target openai --watch"
@@ -56,7 +56,7 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
 
 def table(rows: Iterable[Row]) -> Table:
     """Budgets as people read them."""
-    made = Table("budget", "state", "left P0", "P1", "P2", "next free", "waiting", "rev", title="Budgets", expand=False)
+    made = listing("budget", "state", "left P0", "P1", "P2", "next free", "waiting", "rev", title="Budgets")
     for row in rows:
         left, waiting = row["remaining"], row["backlog"]
         made.add_row(
@@ -72,7 +72,7 @@ def table(rows: Iterable[Row]) -> Table:
 
 def targets(rows: Iterable[Row]) -> Table:
     """Targets as people read them."""
-    made = Table("target", "model", "state", "keys", "out", title="Targets", expand=False)
+    made = listing("target", "model", "state", "keys", "out", title="Targets")
     for row in rows:
         out = ", ".join(f"{key} {_wait(wait_ms)}" for key, wait_ms in row["keys_out_for_ms"].items())
         made.add_row(

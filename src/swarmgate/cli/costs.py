@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, listing, plain, stop
 from swarmgate.cli.exits import Exit
 
 EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"
@@ -54,7 +54,7 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
 
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Table:
-    table = Table(*(_HEADS.get(name, name.replace("_", " ")) for name in columns), expand=False)
+    table = listing(*(_HEADS.get(name, name.replace("_", " ")) for name in columns))
     for row in rows:
         cells = [_cell(name, row[name]) for name in columns]
         table.add_row(*map(Text, cells))
@@ -63,7 +63,7 @@ def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Table:
 
 def _cell(name: str, value: object) -> str:
     if name == "cost_micro":
-        return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.4f}"
+        return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.6f}"
     return f"{value:,}" if isinstance(value, int) else plain(value) or "none"
 
 

@@ -16,9 +16,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, listing
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
@@ -46,7 +45,7 @@ def list_letters(state: State = None, port: Port = USUAL_PORT, as_json: AsJson =
     if as_json:
         print(json.dumps([_plain(letter) for letter in letters], indent=2))
         return
-    table = Table("request", "given up", "target", "model", "sends", "agent", "reason", "replays", expand=False)
+    table = listing("request", "given up", "target", "model", "sends", "agent", "reason", "replays")
     for one in letters:
         replays = ", ".join(f"{name}: {outcome}" for name, outcome in one.replays.items())
         who = one.step.get("agent", "")

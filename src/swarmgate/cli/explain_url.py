@@ -15,7 +15,7 @@ from rich.table import Table
 
 from swarmgate import config
 from swarmgate.cli.configured import read
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, listing
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import ask
 from swarmgate.config import Config
@@ -133,7 +133,7 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     facts.add_row("policies", ", ".join(said["policies"]) or "none")
     facts.add_row("path class", said["path_class"] or "none")
     if found.refused:
-        facts.add_row("refused", found.refused)
+        facts.add_row("refused", cell(found.refused))
     if found.unknown:
         facts.add_row(
             "requests", f"nothing counts them: begins at {told.egress.unknown}, grows to {told.egress.ceiling}"
@@ -141,7 +141,7 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     console.print(facts)
     if not rows:
         return
-    table = Table("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2", expand=False)
+    table = listing("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
     for row in rows:
         left = row["remaining"]
         table.add_row(

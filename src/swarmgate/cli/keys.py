@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, listing
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
@@ -71,12 +70,12 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("id", "name", "team", "targets", "models", "made", "good until", expand=False)
+    table = listing("id", "name", "team", "targets", "models", "made", "good until")
     for row in rows:
         until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
         lists = ", ".join(row["targets"]), ", ".join(row["models"])
         table.add_row(*map(cell, (row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)))
-    Console().print(table)
+    Console().print(table if rows else "no keys")
 
 
 @app.command(epilog=ROTATE_EXAMPLE)

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, listing
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, Listen
@@ -51,7 +50,7 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
     if not changes:
         print(f"{name} was so already")
         return
-    table = Table("budget", "revision", "policy", title=cell(f"{order}: {name}"), expand=False)
+    table = listing("budget", "revision", "policy", title=cell(f"{order}: {name}").plain)
     for change in changes:
         table.add_row(cell(change["budget"]), str(change["revision"]), str(change["policy"]))
     Console().print(table)

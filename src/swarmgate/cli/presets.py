@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from swarmgate.cli.evidence import listing
 from swarmgate.facts.presets import Preset, in_force, load_presets
 
 EXAMPLE = "Example: swarmgate presets --json"
@@ -25,7 +25,7 @@ def presets(
     if as_json:
         print(json.dumps([_plain(one, is_on=one.id in on) for one in known], indent=2))
         return
-    table = Table("preset", "on", "hosts", "limits", "sure", "seen", "asks for", title="Published limits", expand=False)
+    table = listing("preset", "on", "hosts", "limits", "sure", "seen", "asks for", title="Published limits")
     for one in known:
         table.add_row(
             one.id,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, instant, ledger, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, instant, ledger, listing, plain, stop
 from swarmgate.cli.exits import Exit
 from swarmgate.core.errors import BadInput
 
@@ -83,7 +83,7 @@ def _show(story: "PostMortem") -> None:
     console.print(figures)
     for title, (head, rows) in tables(story).items():
         if rows:
-            table = Table(*head, title=title, title_justify="left", expand=False)
+            table = listing(*head, title=title)
             for row in rows[:_MOST_ROWS]:
                 table.add_row(*(Text(plain(cell)) for cell in row))
             console.print(table)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, listing, plain, stop
 from swarmgate.cli.exits import Exit
 from swarmgate.core.reasons import SENTENCES, Reason
 
@@ -40,7 +40,7 @@ def why(
         return
     console = Console()
     console.print(_who(found["call"]))
-    table = Table("after ms", "what", "detail", expand=False)
+    table = listing("after ms", "what", "detail")
     for after_ms, what, detail in sorted(_life(found), key=lambda one: one[0]):
         table.add_row(f"{after_ms:,}", Text(plain(what)), Text(plain(detail)))
     console.print(table)

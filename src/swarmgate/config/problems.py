@@ -65,7 +65,8 @@ def key_lines(text: str) -> dict[Loc, int]:
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
             table = _table(_parts(header["path"]), last_index, is_array=bool(header["array"]))
-            lines.setdefault(table, number)
+            for size in range(1, len(table) + 1):  # [a.b] is the first word of `a`, too
+                lines.setdefault(table[:size], number)
         elif key := _KEY.match(line):
             lines.setdefault((*table, *_parts(key["path"])), number)
     return lines

@@ -30,7 +30,7 @@ def shown_instant(at_ms: int) -> str:
 
 def shown_money(micro: int | None) -> str:
     """Millionths as money; a price that nobody knows is said to be unknown."""
-    return "unknown" if micro is None else f"{micro / 1_000_000:,.4f}"
+    return "unknown" if micro is None else f"{micro / 1_000_000:,.6f}"
 
 
 Table = tuple[Sequence[str], list[Sequence[object]]]
@@ -48,11 +48,11 @@ def tables(story: PostMortem) -> dict[str, Table]:
             list(_windows(story)),
         ),
         "Who caused it": (
-            ("agent", "goal", "task type", "steps", "sent", "429s", "cost"),
+            ("agent", "goal", "task type", "steps", "sent", "429s", "USD"),
             [(*_who(row), row["task_type"], row["steps"], *_sent(row)) for row in story.causes],
         ),
         "Busiest steps": (
-            ("agent", "goal", "step", "task type", "sent", "429s", "cost"),
+            ("agent", "goal", "step", "task type", "sent", "429s", "USD"),
             [(*_who(row), row["step"], row["task_type"], *_sent(row)) for row in story.steps],
         ),
         "Put off": (
@@ -63,7 +63,7 @@ def tables(story: PostMortem) -> dict[str, Table]:
             ],
         ),
         "Latency and cost by context": (
-            ("task type", "prompt", "calls", "mean ms", "P50 ms", "P99 ms", "output tokens", "cost per call"),
+            ("task type", "prompt", "calls", "mean ms", "P50 ms", "P99 ms", "output tokens", "USD per call"),
             [(one.task_type or "none", *one[1:7], shown_money(one.cost_micro)) for one in story.bands],
         ),
         "What else happened": (
@@ -81,7 +81,7 @@ def summary(story: PostMortem) -> list[tuple[str, str]]:
         ("put off by the gate", f"{story.put_off:,} ({story.put_off_percent:.1f} % of what wanted to leave)"),
         ("price of politeness", f"{story.waited_hours:.2f} h waited, {story.asked_hours:.2f} h told to wait"),
         (
-            "cost",
+            "cost, USD",
             shown_money(story.cost_micro) + (f", and {story.unpriced:,} without a price" if story.unpriced else ""),
         ),
         ("cut off by a crash of the gate", f"{story.crashed:,}"),
@@ -176,4 +176,4 @@ def _windows(story: PostMortem) -> Iterable[Sequence[object]]:
 
 
 def _hours(ms: int) -> str:
-    return f"{ms / 3_600_000:.2f}"
+    return f"{max(0, ms) / 3_600_000:.2f}"

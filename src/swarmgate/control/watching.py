@@ -70,4 +70,4 @@ class Watching:
 def _budget(row: Mapping[str, Any]) -> dict[str, Any]:
     """A budget of the snapshot, its amounts by the names of the classes."""
     per_class = {name: dict(zip(CLASSES, row[name], strict=True)) for name in ("remaining", "backlog")}
-    return {"budget": row["budget"], "target": row["target"], "unit": row["unit"], "limit": row["amount"], **per_class}
+    return {name: row[name] for name in ("budget", "target", "unit", "state", "burst")} | per_class

@@ -31,7 +31,7 @@ class Now(NamedTuple):
     """
     What rules look at.
 
-    `budgets`: rows with budget, target, unit, state, in_force, remaining and backlog per class. `agents`: rows with agent, state and
+    `budgets`: rows with budget, target, unit, state, burst, remaining and backlog per class. `agents`: rows with agent, state and
     silent_ms. `store`: what is wrong with the store, empty if nothing.
     """
 

@@ -108,7 +108,7 @@ class Metrics:
         """
         How the gate stands now.
 
-        `budgets`: rows with budget, target, unit, in_force, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
+        `budgets`: rows with budget, target, unit, state, burst, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
         `oldest_ms`: the age of the one that has waited longest, by class.
         """
         told = self.registry
@@ -152,5 +152,5 @@ def used_of(row: Mapping[str, Any]) -> tuple[int, int]:
     """
     if row["state"] == "paused":
         return 0, 0
-    whole = row["in_force"]["burst"]
+    whole = row["burst"]
     return max(0, whole - max(0, row["remaining"]["P0"])), whole

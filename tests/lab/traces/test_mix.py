@@ -24,6 +24,11 @@ def test_shipped_traces_name_source_and_licence():
         assert origin.licence
 
 
+def test_a_profile_that_is_neither_shipped_nor_a_file_is_told():
+    with pytest.raises(LabError, match="'nope' is no file, and none of mix, azure"):
+        workload("nope", agents=10)
+
+
 def test_parts_are_the_whole():
     assert sum(part.agents_percent for part in PARTS) == sum(part.calls_percent for part in PARTS) == 100
     assert {part.trace for part in PARTS} <= set(origins())

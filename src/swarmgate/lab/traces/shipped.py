@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
+from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.reading import Trace, read_open_trace, read_trace
 
 
@@ -33,10 +34,14 @@ def shipped_trace(name: str) -> Trace:
 
 
 def trace_of(name_or_path: str) -> Trace:
-    """A shipped trace by its name, else the file. Errors: `TraceError`, OSError."""
+    """A shipped trace by its name, else the file. Errors: `TraceError`, `LabError`, OSError."""
     if name_or_path in origins():
         return shipped_trace(name_or_path)
-    return read_trace(Path(name_or_path))
+    try:
+        return read_trace(Path(name_or_path))
+    except FileNotFoundError:
+        known = ", ".join(sorted(origins()))
+        raise LabError("trace", f"{name_or_path[:80]!r} is no file, and none of mix, {known}") from None
 
 
 def _folder() -> resources.abc.Traversable:
