@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swarmgate.core.path_class import MOST_CLASSES, NO_CLASS, class_of, class_table, path_class
+from swarmgate.core.path_class import NO_CLASS, class_of, path_class
 from swarmgate.core.target import parse_target
 from swarmgate.core.target_errors import BadPattern
 
@@ -59,11 +59,10 @@ def _detours(segment):
 
 @given(st.data())
 def test_no_spelling_of_a_path_evades_its_class(data):
-    table = class_table([("api.example.com", SEARCH)])
     path = "/".join(data.draw(st.sampled_from(_detours(segment))) for segment in ("v1", "search"))
     up = data.draw(st.sampled_from(["", "../", "a/b/../../", "//", "./"]))
-    target = parse_target(f"https://api.example.com/{up}{path}", table).target
-    assert target.key == "https://api.example.com#search"
+    url = parse_target(f"https://api.example.com/{up}{path}")
+    assert class_of([SEARCH], "GET", url.path) == "search"
 
 
 @pytest.mark.parametrize(
@@ -86,21 +85,6 @@ def test_no_spelling_of_a_path_evades_its_class(data):
 def test_a_pattern_that_can_never_match_is_refused(field, name, pattern, methods):
     with pytest.raises(BadPattern) as caught:
         path_class(name, pattern, methods)
-    assert caught.value.field == field
-
-
-@pytest.mark.parametrize(
-    ("entries", "field"),
-    [
-        ([("a..b", SEARCH)], "host"),
-        ([("a.b", SEARCH), ("A.b.", path_class("search", "/other"))], "class"),
-        ([("a.b", path_class(f"c{index}", "/")) for index in range(MOST_CLASSES + 1)], "class"),
-    ],
-    ids=["host", "twice", "too many"],
-)
-def test_a_table_of_classes_is_checked(entries, field):
-    with pytest.raises(BadPattern) as caught:
-        class_table(entries)
     assert caught.value.field == field
 
 

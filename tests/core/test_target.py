@@ -5,14 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.core.path_class import class_table, path_class
 from swarmgate.core.target import (
     LONGEST_ORIGIN_FORM,
     LONGEST_URL,
     Target,
     parse_authority,
     parse_target,
-    same_authority,
 )
 from swarmgate.core.target_errors import TARGET_REASONS, BadTarget
 
@@ -206,7 +204,6 @@ def test_any_text_is_read_or_refused_and_reading_again_changes_nothing(url):
     except BadTarget:
         return
     assert parse_target(parsed.url) == parsed._replace(credential=None)
-    assert same_authority(parsed.target, parsed.target.authority)
     assert parsed.origin_form.startswith("/")
     assert all("!" <= char <= "~" and char != "#" for char in parsed.origin_form)
     assert not {".", ".."} & set(parsed.path.split("/"))
@@ -271,40 +268,10 @@ def test_a_refusal_repeats_no_secret(url):
 
 
 def test_a_class_is_a_suffix_of_the_key_and_its_origin_lacks_it():
-    classes = class_table([("API.example.com", path_class("search", "/v1/search*", ["GET"]))])
-    searched = parse_target("http://api.example.com:8080/v1/./search?q", classes).target
+    plain = parse_target("http://api.example.com:8080/v1/./search?q").target
+    searched = plain._replace(path_class="search")
     assert searched.key == "http://api.example.com:8080#search"
-    assert searched.origin == parse_target("http://api.example.com:8080/", classes).target
-    assert parse_target("http://api.example.com:8080/v1/search", classes, "POST").target == searched.origin
-    assert parse_target("http://www.example.com/v1/search", classes).target.path_class == ""
-
-
-@pytest.mark.parametrize(
-    ("url", "header", "same"),
-    [
-        ("http://example.com/", "example.com", True),
-        ("http://example.com/", "EXAMPLE.com.:80", True),
-        ("https://example.com/", "example.com:443", True),
-        ("https://example.com/", "example.com:80", False),
-        ("https://example.com:8443/", "example.com:8443", True),
-        ("https://example.com:8443/", "example.com", False),
-        ("https://example.com/", "evil.com", False),
-        ("https://example.com/", "example.com@evil.com", False),
-        ("https://example.com/", "user@example.com", False),
-        ("https://example.com/", "example.com/", False),
-        ("https://example.com/", "example.com, evil.com", False),
-        ("https://example.com/", "", False),
-        ("http://[::1]/", "[0:0::1]:80", True),
-        ("http://127.0.0.1/", "2130706433", True),
-    ],
-)
-def test_a_host_header_agrees_in_any_spelling_or_not_at_all(url, header, same):
-    assert same_authority(parse_target(url).target, header) is same
-
-
-@given(TARGETS, st.one_of(st.text(max_size=30), SOUP))
-def test_any_host_header_is_judged(target, header):
-    assert same_authority(target, header) in {True, False}
+    assert searched.origin == plain
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,6 @@ class Unit(StrEnum):
 
     REQUESTS = "requests"
     TOKENS = "tokens"
-    INPUT_TOKENS = "input_tokens"
-    OUTPUT_TOKENS = "output_tokens"
     BYTES = "bytes"
     POINTS = "points"
     MICRO = "micro"

@@ -6,11 +6,9 @@ evades them. The names are a closed list given by the operator; a caller cannot 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from swarmgate.core.host import normal_host
 from swarmgate.core.target_errors import BadPattern, BadTarget
 from swarmgate.core.url_path import path_to_judge, path_to_send
 
@@ -30,10 +28,6 @@ class PathClass(NamedTuple):
     pieces: tuple[str, ...]
 
 
-ClassTable = Mapping[str, tuple[PathClass, ...]]  # normal host -> its classes, in the operator's order
-NO_CLASSES: Final[ClassTable] = MappingProxyType({})
-
-
 def path_class(name: str, pattern: str, methods: Iterable[str] = ()) -> PathClass:
     """
     A class from the operator's words; `*` stands for any characters, `/` included; paths are case-sensitive.
@@ -49,23 +43,6 @@ def path_class(name: str, pattern: str, methods: Iterable[str] = ()) -> PathClas
         if not _METHOD.fullmatch(method):
             raise BadPattern("method", method, "must be a method in upper case, such as GET")
     return PathClass(name, pattern, named, tuple(pattern.split("*")))
-
-
-def class_table(entries: Iterable[tuple[str, PathClass]]) -> ClassTable:
-    """The classes of each host, from (host, class) in the operator's order. Errors: `BadPattern`."""
-    table: dict[str, tuple[PathClass, ...]] = {}
-    for spelled, one in entries:
-        try:
-            host = normal_host(spelled)
-        except BadTarget as error:
-            raise BadPattern("host", spelled, str(error)) from error
-        before = table.get(host, ())
-        if any(one.name == other.name for other in before):
-            raise BadPattern("class", one.name, f"stands twice for {host}")
-        if len(before) == MOST_CLASSES:
-            raise BadPattern("class", one.name, f"{host} already has {MOST_CLASSES} classes; join some")
-        table[host] = (*before, one)
-    return MappingProxyType(table)
 
 
 def class_of(classes: Sequence[PathClass], method: str, path: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from swarmgate.core.host import normal_host
-from swarmgate.core.path_class import NO_CLASS, NO_CLASSES, ClassTable, class_of
+from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.url_path import ascii_only, path_to_judge, path_to_send
 
@@ -81,11 +81,11 @@ class ParsedUrl(NamedTuple):
         return f"ParsedUrl({self.target.key} {self.path!r})"
 
 
-def parse_target(url: str, classes: ClassTable = NO_CLASSES, method: str = "GET") -> ParsedUrl:
+def parse_target(url: str) -> ParsedUrl:
     """
-    The identity of an absolute http(s) URL; a fragment is dropped. Errors: `BadTarget`.
+    The identity of an absolute http(s) URL, without a class; a fragment is dropped. Errors: `BadTarget`.
 
-    Order of work: refuse what parsers read differently, split once, normal host, port, path, class.
+    Order of work: refuse what parsers read differently, split once, normal host, port, path.
     """
     if len(url) > LONGEST_URL:
         raise BadTarget("caller_url_too_long")
@@ -105,9 +105,7 @@ def parse_target(url: str, classes: ClassTable = NO_CLASSES, method: str = "GET"
     origin_form = sent + ascii_only(query)
     if len(origin_form) > LONGEST_ORIGIN_FORM:
         raise BadTarget("caller_url_too_long")
-    path = path_to_judge(sent)
-    found = class_of(classes[host], method, path) if host in classes else NO_CLASS
-    return ParsedUrl(Target(scheme, host, port, found), path, origin_form, credential)
+    return ParsedUrl(Target(scheme, host, port), path_to_judge(sent), origin_form, credential)
 
 
 def parse_authority(text: str) -> Target:
@@ -122,14 +120,6 @@ def parse_authority(text: str) -> Target:
         raise BadTarget("caller_port_missing")
     host, port = _host_and_port(text, 0)
     return Target("http" if port == DEFAULT_PORTS["http"] else "https", host, port)
-
-
-def same_authority(target: Target, host_header: str) -> bool:
-    """Whether a Host header (or `:authority`) names the target's host and port, in any spelling (RFC 9112 3.2.2)."""
-    try:
-        return _host_and_port(host_header, DEFAULT_PORTS[target.scheme]) == (target.host, target.port)
-    except BadTarget:
-        return False
 
 
 def _credential(userinfo: str) -> Credential:
