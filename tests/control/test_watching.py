@@ -1,3 +1,4 @@
+import asyncio
 import io
 import json
 import sys
@@ -5,6 +6,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "telemetry"))
 
+from processes import provider, query, up
+
+from eventually import eventually
 from facts import START_MS, end, note
 from swarmgate.control.watching import REMEMBERED, Watching
 
@@ -43,3 +47,29 @@ def test_notices_are_bounded():
             standing(START_MS + number, agents=[{"agent": f"a{number}", "state": "running", "silent_ms": 90_000}])
         )
     assert len(watching.alerts()["notices"]) == REMEMBERED
+
+
+def test_what_the_gate_says_of_itself_is_understood(tmp_path):
+    async def play():
+        async with provider() as (_, port), up(tmp_path / "state", port, limits='["60 per 60s"]') as gate:
+            await gate.ready()
+            first = gate.child
+            assert (await gate.call("x")).status == 200
+            await eventually(lambda: query(gate.folder, "SELECT count(*) FROM attempts") == [(1,)], 20)
+            assert (await gate.operate("GET", "/alerts")).said["firing"] == []
+            assert gate.child == first
+        assert not [text for text in gate.said if "Traceback" in text or "not looked at" in text]
+
+    asyncio.run(play())
+
+
+def test_a_row_that_nobody_understands_stops_nothing():
+    def broken(_batch):
+        raise KeyError("state")
+
+    stream = io.StringIO()
+    watching = Watching(lambda *_: None, stream)
+    watching._hear = (broken, *watching._hear)
+    watching.hear([note("req-1")])
+    bug, line = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (bug["event"], bug["error"], line["request_id"]) == ("bug", "KeyError", "req-1")

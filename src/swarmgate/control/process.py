@@ -186,7 +186,11 @@ class Control:
     async def _look(self) -> None:
         while True:
             with suppress(link.LinkLost, BadInput):
-                self._watching.look(await self.order("standing", {}))
+                standing = await self.order("standing", {})
+                try:
+                    self._watching.look(standing)
+                except Exception as error:  # noqa: BLE001  figures must not end what keeps writes and keys; it is told
+                    asyncio.get_running_loop().call_exception_handler({"message": "not looked at", "exception": error})
             await asyncio.sleep(LOOK_S)
 
 

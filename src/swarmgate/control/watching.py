@@ -7,6 +7,7 @@ seconds on the loop; a lock keeps the two apart.
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from traceback import format_exception
 from typing import Any, Final, TextIO
 
 from swarmgate.stores.journal import rows
@@ -41,7 +42,10 @@ class Watching:
         """Rows that are in the ledger now."""
         with self._lock:
             for one in self._hear:
-                one(batch)
+                try:
+                    one(batch)
+                except Exception as error:  # noqa: BLE001  a row that nobody understands must not stop the ledger; told below
+                    self._tell(f"{len(batch)} rows are not in every figure and line", error)
 
     def look(self, standing: Mapping[str, Any]) -> None:
         """The gate as it stands (control/orders.py: standing)."""
@@ -55,6 +59,10 @@ class Watching:
             for notice in notices:
                 self._log.notice(notice)
             self._notices = [*self._notices, *notices][-REMEMBERED:]
+
+    def _tell(self, what: str, error: Exception) -> None:
+        trace = "".join(format_exception(error))
+        self._log.tell("bug", 0, what=what, error=type(error).__name__, trace=trace)
 
     def scrape(self) -> bytes:
         """Everything that Prometheus reads."""
