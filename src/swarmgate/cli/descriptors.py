@@ -7,7 +7,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.http1.upstreams import DEFAULT_LIMITS
 
 MOST: Final = 20_000  # connections of callers, unless the operator says another number
-_SPARE: Final = 1_024  # for hosts beyond the targets, files, the control process
+_SPARE: Final = 1_024  # for idle connections, hosts beyond the targets, files, the control process
 _UNLIMITED: Final = 1_048_576
 
 
@@ -26,8 +26,9 @@ def connections(asked: int | None, targets: int, open_files: int) -> int:
 
     Errors: `BadInput` with the numbers if what was asked for does not fit beside the connections to targets.
     """
-    kept = _SPARE + targets * DEFAULT_LIMITS.size
-    fits = open_files - kept
+    left = open_files - _SPARE
+    fits = max(left - targets * DEFAULT_LIMITS.size, left // 2)  # a call has one connection on each side
+    kept = open_files - fits
     if asked is None:
         if fits < 1:
             raise BadInput(

@@ -2,8 +2,8 @@
 Connections to one target, shared by all calls: who gets which, and what has to be opened or closed for it.
 
 Here lives a pure assignment: events in, the input/output to do out; nothing is dialled or closed here. Idle connections
-are given out last in, first out: the warmest serves, the coldest expire. Each is promised to exactly one call. Size is
-peak rate x mean response time x 1.3 (essay A); the share of uses that needed no new connection is a metric.
+are given out last in, first out: the warmest serves, the coldest expire. Each is promised to exactly one call. Who waits
+for one waits in the order of arrival, so a pool must be no narrower than the budgets before it (design 2: P5).
 """
 
 from collections import deque

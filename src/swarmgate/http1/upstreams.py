@@ -37,9 +37,14 @@ class Waiter(Protocol):
 
 
 class PoolLimits(NamedTuple):
-    """Per target: `size` connections, `idle_ms` kept, `max_waiting` calls; `size` = peak rate x response time x 1.3."""
+    """
+    Per target: at most `size` connections, `idle_ms` kept, `max_waiting` calls.
 
-    size: int = 260
+    A pool dials when a call finds no idle connection and closes what nobody used for a while, so its size is what is in
+    progress (peak rate x response time). `size` bounds that: 1.3 x the streams that one loop serves on time.
+    """
+
+    size: int = 2_600
     idle_ms: int = 30_000
     max_waiting: int = 4_096
 
