@@ -9,7 +9,7 @@ from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Granted
 from swarmgate.core.book import Book, Take, Usage, first_score
 from swarmgate.core.limits import EXACT, Limits
-from swarmgate.core.planning import DELIVERED_MS, Planning, Step, Way
+from swarmgate.core.planning import DELIVERED_MS, PlannedStep, Planning, Way
 from swarmgate.core.view import copied
 
 CROWD = Limits(SLOTS.kind, burst=4)
@@ -34,7 +34,7 @@ def starts(plan):
 def steps_to_come(draw):
     count = draw(st.integers(1, 12))
     return [
-        Step(
+        PlannedStep(
             f"s{number}",
             draw(st.integers(0, 2)),
             tuple(
@@ -89,7 +89,7 @@ def test_a_step_alone_starts_when_the_kernel_says(past, name, rank, units):
     for line in made.lines.values():
         line.order.clear()
         line.entries.clear()
-    (one,) = planned(made, [Step("s", rank, (way(name, units),))], now)
+    (one,) = planned(made, [PlannedStep("s", rank, (way(name, units),))], now)
     demand = way(name, units).demands
     answer = kernel.take(made, Take("t", "t", rank, first_score(rank), (demand,), 1_000), now)
     if isinstance(answer, Granted):
@@ -116,8 +116,8 @@ def test_planning_changes_nothing_and_may_be_cut_anywhere(past, steps):
 def test_free_budgets_are_not_delayed_by_exhausted_ones(busy, free, rank):
     made = book(busy=LEVEL, free=LEVEL)
     kernel.take(made, Take("x", "x", 0, first_score(0), ((("busy", 20, 0),),), 1_000), NOW)
-    steps = [Step(f"b{number}", 0, (way("busy"),)) for number in range(busy)]
-    steps += [Step(f"f{number}", rank, (way("free"),)) for number in range(free)]
+    steps = [PlannedStep(f"b{number}", 0, (way("busy"),)) for number in range(busy)]
+    steps += [PlannedStep(f"f{number}", rank, (way("free"),)) for number in range(free)]
     plan = planned(made, steps)
     assert [one.id for one in plan][:free] == [f"f{number}" for number in range(free)]
     assert [one.start_ms for one in plan][:free] == [NOW] * free
@@ -127,7 +127,7 @@ def test_free_budgets_are_not_delayed_by_exhausted_ones(busy, free, rank):
 def test_better_classes_first_and_inside_a_class_as_they_came():
     made = book(a=LEVEL)
     kernel.take(made, Take("x", "x", 0, first_score(0), ((("a", 20, 0),),), 1_000), NOW)
-    steps = [Step(f"{name}{rank}", rank, (way("a"),)) for name in "xyz" for rank in (2, 1, 0)]
+    steps = [PlannedStep(f"{name}{rank}", rank, (way("a"),)) for name in "xyz" for rank in (2, 1, 0)]
     assert [one.id for one in planned(made, steps)] == [f"{name}{rank}" for rank in (0, 1, 2) for name in "xyz"]
 
 
@@ -136,24 +136,27 @@ def test_who_waits_already_goes_first():
     kernel.take(made, Take("x", "x", 0, first_score(0), ((("a", 20, 0),),), 1_000), NOW)
     for number in range(5):
         kernel.take(made, Take(f"w{number}", f"w{number}", 1, first_score(1), ((("a", 2, 0),),), 1_000), NOW)
-    plan = planned(made, [Step("first", 0, (way("a"),)), Step("last", 1, (way("a"),))])
+    plan = planned(made, [PlannedStep("first", 0, (way("a"),)), PlannedStep("last", 1, (way("a"),))])
     assert starts(plan) == {"first": NOW + 100, "last": NOW + 100 + 5 * 200 + 100}
 
 
 def test_reservations_end_when_a_step_ends_and_early_ones_before():
     made = book(crowd=CROWD)
-    assert list(starts(planned(made, [Step(str(n), 1, (way("crowd"),), 300) for n in range(8)])).values()) == [
+    assert list(starts(planned(made, [PlannedStep(str(n), 1, (way("crowd"),), 300) for n in range(8)])).values()) == [
         *[NOW] * 4,
         *[NOW + 300] * 4,
     ]
     early = Way((("crowd", 0, 1),), early=("crowd",))
-    assert max(starts(planned(made, [Step(str(n), 1, (early,), 300) for n in range(8)])).values()) == NOW + DELIVERED_MS
+    assert (
+        max(starts(planned(made, [PlannedStep(str(n), 1, (early,), 300) for n in range(8)])).values())
+        == NOW + DELIVERED_MS
+    )
 
 
 def test_the_way_that_fits_first_is_taken():
     made = book(a=LEVEL, b=LEVEL)
     kernel.take(made, Take("x", "x", 0, first_score(0), ((("a", 20, 0),),), 1_000), NOW)
-    (one,) = planned(made, [Step("s", 1, (way("a"), way("b")))])
+    (one,) = planned(made, [PlannedStep("s", 1, (way("a"), way("b")))])
     assert (one.start_ms, one.way, one.kind) == (NOW, 1, None)
 
 
@@ -161,11 +164,11 @@ def test_what_can_never_run_or_waits_for_a_person_has_no_start():
     paused = Limits(LEVEL.kind, burst=20, quota=10, window_ms=1_000, paused=True)
     made = book(a=LEVEL, paused=paused, day=COUNTER)
     steps = [
-        Step("large", 1, (way("a", 21),)),
-        Step("held", 1, (way("paused"),)),
-        Step("keys", 1, (way("a"),), not_before_ms=EXACT),
-        Step("later", 1, (way("a"),), not_before_ms=NOW + 5_000),
-        Step("free", 1, (Way(()),)),
+        PlannedStep("large", 1, (way("a", 21),)),
+        PlannedStep("held", 1, (way("paused"),)),
+        PlannedStep("keys", 1, (way("a"),), not_before_ms=EXACT),
+        PlannedStep("later", 1, (way("a"),), not_before_ms=NOW + 5_000),
+        PlannedStep("free", 1, (Way(()),)),
     ]
     found = {one.id: (one.start_ms, one.kind) for one in planned(made, steps)}
     assert found == {
@@ -179,7 +182,7 @@ def test_what_can_never_run_or_waits_for_a_person_has_no_start():
 
 def test_a_plan_that_costs_too_much_ends_without_the_rest():
     made = book(a=LEVEL)
-    planning = Planning(made, [Step(f"s{n}", 1, (way("a"),)) for n in range(100)], NOW)
+    planning = Planning(made, [PlannedStep(f"s{n}", 1, (way("a"),)) for n in range(100)], NOW)
     assert not planning.advance(10)
     assert len(planning.planned) == 100
     assert 0 < sum(one.start_ms is not None for one in planning.planned) < 100
@@ -188,7 +191,7 @@ def test_a_plan_that_costs_too_much_ends_without_the_rest():
 def test_a_budget_that_nobody_has_used_begins_as_the_kernel_lets_it():
     made = book()
     slow = Limits(LEVEL.kind, burst=1, quota=1, window_ms=1_000)
-    planning = Planning(made, [Step(str(number), 1, (way("new"),)) for number in range(3)], NOW, {"new": slow})
+    planning = Planning(made, [PlannedStep(str(number), 1, (way("new"),)) for number in range(3)], NOW, {"new": slow})
     while not planning.advance(64):
         pass
     kernel.define(made, "new", slow)

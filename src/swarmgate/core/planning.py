@@ -39,7 +39,7 @@ class Way(NamedTuple):
     early: tuple[str, ...] = ()
 
 
-class Step(NamedTuple):
+class PlannedStep(NamedTuple):
     """One call to come: its class, its ways in order of preference, how long it lasts, when it may begin (store's ms)."""
 
     id: str
@@ -123,7 +123,7 @@ class Planning:
     """
 
     def __init__(
-        self, book: Book, steps: Sequence[Step], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH
+        self, book: Book, steps: Sequence[PlannedStep], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH
     ) -> None:
         names = {demand[0] for step in steps for way in step.ways for demand in way.demands}
         self.now_ms = max(now_ms, book.now_ms)
@@ -238,7 +238,7 @@ class _Place(NamedTuple):
 
     score: int
     ticket: str
-    step: Step
+    step: PlannedStep
 
 
 def _waiting(book: Book, names: set[str], now_ms: int) -> list[_Place]:
@@ -250,12 +250,12 @@ def _waiting(book: Book, names: set[str], now_ms: int) -> list[_Place]:
             if entry.expires_ms > now_ms and entry.at in names:
                 needs.setdefault(place, {})[entry.at] = (entry.at, *entry.need)
     return [
-        _Place(score, WAITS + ticket, Step(ticket, score // CLASS_STEP, (Way(tuple(demands.values())),)))
+        _Place(score, WAITS + ticket, PlannedStep(ticket, score // CLASS_STEP, (Way(tuple(demands.values())),)))
         for (score, ticket), demands in sorted(needs.items())[:MOST_BACKLOG]
     ]
 
 
-def _coming(steps: Sequence[Step], world: Book) -> list[_Place]:
+def _coming(steps: Sequence[PlannedStep], world: Book) -> list[_Place]:
     """The steps behind everybody of their class who waits."""
     first = max(world.sequence, world.now_ms * 1_000) + 1
     return [_Place(step.rank * CLASS_STEP + first + number, step.id, step) for number, step in enumerate(steps)]

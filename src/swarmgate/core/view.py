@@ -31,7 +31,7 @@ class BudgetState(StrEnum):
     PAUSED = "paused"  # the operator said so
 
 
-class Room(NamedTuple):
+class RoomLeft(NamedTuple):
     """When `units` fit, per class: the instant or None if an event decides; and the instant by which they will."""
 
     units: int
@@ -47,7 +47,7 @@ class BudgetView(NamedTuple):
     state: BudgetState
     revision: int
     remaining: PerClass
-    room: Room
+    room: RoomLeft
     backlog: PerClass
 
 
@@ -140,9 +140,9 @@ def _told(one: BudgetView) -> tuple[BudgetState, int, PerClass, PerClass]:
     return one.state, one.revision, one.remaining, one.backlog
 
 
-def _room(cell: BudgetCell, units: int, now_ms: int) -> Room:
+def _room(cell: BudgetCell, units: int, now_ms: int) -> RoomLeft:
     p0, p1, p2 = (_fits(obstacle(cell, rank, (units, 0), now_ms), now_ms) for rank in range(CLASSES))
-    return Room(units, (p0[0], p1[0], p2[0]), (p0[1], p1[1], p2[1]))
+    return RoomLeft(units, (p0[0], p1[0], p2[0]), (p0[1], p1[1], p2[1]))
 
 
 def _fits(found: Obstacle | None, now_ms: int) -> tuple[int | None, int]:
@@ -151,7 +151,7 @@ def _fits(found: Obstacle | None, now_ms: int) -> tuple[int | None, int]:
     return (found.at_ms if found.kind is BlockKind.TIME else None), found.certain_ms
 
 
-def _state(cell: BudgetCell, one: Room, now_ms: int) -> BudgetState:
+def _state(cell: BudgetCell, one: RoomLeft, now_ms: int) -> BudgetState:
     if cell.limits.paused:
         return BudgetState.PAUSED
     free_at_ms, certain_ms = one.free_at_ms[BEST], one.certain_ms[BEST]

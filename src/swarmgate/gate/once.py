@@ -77,8 +77,8 @@ class Once:
 
     def begin(self, writer: Writer, call: Call, key: str, payload: str, go: Callable[[Call], None]) -> None:
         """Ask, then `go`, or answer why not."""
-        guard = Guard(writer.end.call)
-        writer.end.call = guard  # from now on the write does not end with its caller
+        outliving = Outliving(writer.end.call)
+        writer.end.call = outliving  # from now on the write does not end with its caller
         self._later(self._begin(writer, call, (key, payload), go), f"write {call.id}")
 
     async def _begin(self, writer: Writer, call: Call, named: tuple[str, str], go: Callable[[Call], None]) -> None:
@@ -139,7 +139,7 @@ def _told(told: Mapping[str, Any], shape: Shape) -> Reply:
     return refusal(Reason.TARGET_UNKNOWN_EFFECT, f"The write is {told['call']}.", shape=shape)
 
 
-class Guard:
+class Outliving:
     """Stands before a keyed write's listener: its caller may leave, and it goes on."""
 
     def __init__(self, listener: Any) -> None:

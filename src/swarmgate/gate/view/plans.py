@@ -18,7 +18,7 @@ from swarmgate.core.compiler import WAY
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
-from swarmgate.core.planning import NOTHING_FRESH, USUAL_MS, Planned, Planning, Step, Way
+from swarmgate.core.planning import NOTHING_FRESH, USUAL_MS, Planned, PlannedStep, Planning, Way
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
@@ -160,7 +160,7 @@ class Request:
         self._size = 0
         self.planning: Planning | None = None
         self.asked: list[Asked] = []
-        self.steps: list[Step] = []
+        self.steps: list[PlannedStep] = []
         self.found: dict[str, Found] = {}
         self.is_gone = False
 
@@ -194,7 +194,7 @@ class Request:
         """See above."""
 
 
-def _step(asked: Asked, found: Found, others: Collection[str]) -> Step:
+def _step(asked: Asked, found: Found, others: Collection[str]) -> PlannedStep:
     if asked.id in others:
         raise BadInput("id", f"{asked.id!r} stands twice")
     if asked.priority not in RANKS:
@@ -202,7 +202,7 @@ def _step(asked: Asked, found: Found, others: Collection[str]) -> Step:
     lasts_ms = parse_duration_ms(asked.lasts, "lasts") if asked.lasts else USUAL_MS
     if lasts_ms > LONGEST_STEP_MS:
         raise BadInput("lasts", f"{asked.lasts!r} is more than an hour")
-    return Step(asked.id, RANKS[asked.priority], found.ways, lasts_ms, found.not_before_ms)
+    return PlannedStep(asked.id, RANKS[asked.priority], found.ways, lasts_ms, found.not_before_ms)
 
 
 def _order(planning: Planning, found: dict[str, Found]) -> dict[str, object]:
