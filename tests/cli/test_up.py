@@ -13,6 +13,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from swarmgate.cli.configured import exports
+from swarmgate.config.whole import parse
+
 COMMAND = str(Path(sys.executable).parent / "swarmgate")
 KEY = "sk-canary-81c4"
 ANSWER = {"choices": [{"message": {"content": "four"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
@@ -152,6 +155,19 @@ def test_without_a_key_it_says_which_one():
     done = run("up")
     assert done.returncode == 2
     assert "OPENAI_API_KEY" in done.stderr
+
+
+def test_a_file_that_nobody_named_is_pointed_at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "swarmgate.toml").touch()
+    assert "swarmgate.toml is here and not read: --config swarmgate.toml serves it" in run("up").stderr
+
+
+@pytest.mark.parametrize(("words", "told"), [('provider = "anthropic"', True), ('auth = "bearer"', False)])
+def test_an_sdk_is_pointed_at_the_gate_where_a_target_speaks_like_it(words, told):
+    text = f'[targets.a]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = {{ k = "env:K" }}\n{words}\n'
+    lines = list(exports(parse(text, {"K": KEY}), "127.0.0.1:8787"))
+    assert ("export ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in lines) is told
 
 
 def test_it_does_not_call_itself():

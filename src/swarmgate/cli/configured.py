@@ -12,8 +12,10 @@ from pathlib import Path
 import typer
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import Config, from_environment, load
 from swarmgate.config.problems import FileError
+from swarmgate.wiring.models import dialect_at
 
 
 def read(file: Path | None) -> Config:
@@ -27,10 +29,15 @@ def read(file: Path | None) -> Config:
     raise typer.Exit(Exit.USAGE)
 
 
+def unread() -> str:
+    """A sentence about the file that `init` and `check` mean and nobody named; empty if there is none."""
+    return f"{DEFAULT_FILE} is here and not read: --config {DEFAULT_FILE} serves it" if DEFAULT_FILE.is_file() else ""
+
+
 def exports(config: Config, address: str) -> Iterator[str]:
     """Lines for a shell: each SDK that a target of `config` speaks to, pointed at the gate."""
     yield f"export OPENAI_BASE_URL=http://{address}/v1"
     yield "export OPENAI_API_KEY=unused"
-    if any(target.auth == "x-api-key" for target in config.targets.values()):
+    if any(dialect_at(target).name == "anthropic" for target in config.targets.values()):
         yield f"export ANTHROPIC_BASE_URL=http://{address}"
         yield "export ANTHROPIC_API_KEY=unused"

@@ -33,7 +33,7 @@ SHOW_EXAMPLE = "Example: swarmgate dead show req-7daccd2632-5"
 REPLAY_EXAMPLE = "Example: swarmgate dead replay req-7daccd2632-5 --gate http://127.0.0.1:8787"
 DROP_EXAMPLE = "Example: swarmgate dead drop req-7daccd2632-5"
 ANSWER_S = 600.0
-app = typer.Typer(help="Requests that were given up.", no_args_is_help=True)
+app = typer.Typer(help="Requests that were given up.", epilog=LIST_EXAMPLE, no_args_is_help=True)
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="The request's id, as `swarmgate dead list` shows it.")]
 

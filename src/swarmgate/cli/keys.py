@@ -35,7 +35,7 @@ CREATE_EXAMPLE = (
 LIST_EXAMPLE = "Example: swarmgate keys list"
 ROTATE_EXAMPLE = "Example: swarmgate keys rotate 3f9c2a71d0 --overlap 10m"
 REVOKE_EXAMPLE = "Example: swarmgate keys revoke 3f9c2a71d0"
-app = typer.Typer(help="Keys that agents show to the gate.", no_args_is_help=True)
+app = typer.Typer(help="Keys that agents show to the gate.", epilog=CREATE_EXAMPLE, no_args_is_help=True)
 
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As `swarmgate keys list` shows it.")]
 

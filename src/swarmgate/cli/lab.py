@@ -14,7 +14,7 @@ from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, StandInPlan, load
 
 EXAMPLE = "Example: swarmgate lab serve --witness seen.jsonl"
 
-app = typer.Typer(help="Stand-ins for what a swarm calls, on loopback.", no_args_is_help=True)
+app = typer.Typer(help="Stand-ins for what a swarm calls, on loopback.", epilog=EXAMPLE, no_args_is_help=True)
 
 
 @app.callback()

@@ -39,6 +39,8 @@ def up(
 ) -> None:
     """Relay calls through keys and budgets until stopped, and keep the evidence."""
     leave_no_dump()
+    if config is None and (hint := configured.unread()):
+        _say(hint)
     read = configured.read(config)
     try:
         fitting = descriptors.connections(read.connections, len(read.targets), descriptors.raise_limit())

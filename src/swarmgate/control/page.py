@@ -40,7 +40,7 @@ def tables(story: PostMortem) -> dict[str, Table]:
     """Every table of a post-mortem by its title: what the page and the terminal show."""
     return {
         "Limits in force, and what was sent under each": (
-            ("limit", "revision", "from", "most in a window", "sent", "429s", "verdict", "by", "because"),
+            ("limit", "rev", "from", "most in a window", "sent", "429s", "verdict", "because"),
             [_ruling(one) for one in story.rulings],
         ),
         f"Sent per {story.windows.window_ms / _MS:g} s": (
@@ -156,8 +156,7 @@ def _ruling(one: Ruling) -> Sequence[object]:
         f"{one.sent:,}",
         one.refused,
         one.verdict.value,
-        one.author,
-        one.reason,
+        f"{one.author}: {one.reason}",
     )
 
 

@@ -17,7 +17,7 @@ TARGET_REASONS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
             "url",
             "holds a space, control character, backslash, lone surrogate or %00; percent-encode what may be",
         ),
-        "caller_scheme": ("scheme", "must start with http:// or https://"),
+        "caller_scheme": ("scheme", "must be http or https: https://HOST/PATH, or /to/https/HOST/PATH"),
         "caller_userinfo": ("userinfo", "holds a second @ or a raw reserved character; percent-encode it"),
         "caller_host_empty": ("host", "is empty; write scheme://host/path"),
         "caller_host_name": (
