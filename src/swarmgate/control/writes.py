@@ -6,12 +6,16 @@ Answers come after the change is on disk; the work is done in a thread, so that 
 
 import asyncio
 from base64 import b64decode, b64encode
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from swarmgate.control.link import Order, Said
+from swarmgate.core.errors import BadInput
 from swarmgate.core.once import Standing
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.sql.writes import Stored, Writes
+
+Result = TypeVar("Result")
 
 
 class WriteOrders:
@@ -24,10 +28,9 @@ class WriteOrders:
 
     async def begin(self, said: Said) -> dict[str, Any]:
         """Whether a write may go: key, payload, call, run -> ruling, and the stored answer of a replay."""
-        async with self._lock:
-            ruling, stored = await asyncio.to_thread(
-                self._writes.begin, said["key"], said["payload"], said["call"], said["run"], unix_ms()
-            )
+        ruling, stored = await self._done(
+            self._writes.begin, said["key"], said["payload"], said["call"], said["run"], unix_ms()
+        )
         told: dict[str, Any] = {"ruling": ruling.value}
         if stored is not None:
             body = None if stored.body is None else b64encode(stored.body).decode()
@@ -41,8 +44,13 @@ class WriteOrders:
             body = said.get("body")
             kept = None if body is None else b64decode(body)
             answer = Stored(said["call"], said["status"], said.get("content_type", ""), kept)
-        async with self._lock:
-            await asyncio.to_thread(
-                self._writes.end, said["key"], said["call"], Standing(said["standing"]), unix_ms(), answer
-            )
+        await self._done(self._writes.end, said["key"], said["call"], Standing(said["standing"]), unix_ms(), answer)
         return {}
+
+    async def _done(self, act: Callable[..., Result], *said: object) -> Result:
+        """What came of it. Errors: `BadInput` where the disk is full: that is an answer, and no bug to be logged each time."""
+        async with self._lock:
+            try:
+                return await asyncio.to_thread(act, *said)
+            except OSError as error:
+                raise BadInput("writes", f"cannot be kept: {error}") from None
