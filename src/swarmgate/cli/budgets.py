@@ -51,7 +51,8 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
                 continue
             rows |= {row["budget"]: row for row in said["budgets"]}
             shown = [row for row in rows.values() if target in {"", row["target"]}]
-            live.update(Group(table(shown), targets(said["targets"])), refresh=True)
+            its = [row for row in said["targets"] if target in {"", row["target"]}]
+            live.update(Group(table(shown), targets(its)), refresh=True)
 
 
 def table(rows: Iterable[Row]) -> Table:

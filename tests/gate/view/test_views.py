@@ -84,10 +84,13 @@ def test_budgets_say_what_is_left_and_of_whom():
 def test_one_target_alone_and_none_that_is_not_there():
     async def scene(_, client):
         one = await read(client, "budgets", target="down")
+        every = await read(client, "budgets")
         none = await client.get("/swarmgate/v1/budgets", params={"target": "sideways"})
-        return one, none
+        return one, every, none
 
-    one, none = run(scene)
+    bare = '[targets.bare]\nbase_url = "http://127.0.0.1:{port}/v1"\nkeys = {{ only = "env:KEY" }}\n'
+    one, every, none = run(scene, text=LIMITED.replace("[routes]", f'{bare}[routes]\n"any" = "bare/m"'))
+    assert "bare" in [row["target"] for row in every["targets"]]
     assert [row["target"] for row in one["budgets"] + one["targets"]] == ["down"] * 2
     assert none.status_code == 400
     assert none.json()["error"]["param"] == "target"

@@ -40,7 +40,7 @@ class Budgets:
             raise BadInput("target", f"{target[:80]!r} has no budget here")
         now_ms = self.now_ms()
         seen = {name: view(self.book, name, now_ms, units) for name in names[:MOST_ROWS] if name in self.book.cells}
-        return {**self.rows(seen, viewer), "left_off": max(0, len(names) - MOST_ROWS)}
+        return {**self.rows(seen, viewer, target), "left_off": max(0, len(names) - MOST_ROWS)}
 
     def now_ms(self) -> int:
         """Now, on the clock of the book."""
@@ -55,13 +55,13 @@ class Budgets:
                 found[name] = old if old is not None and at_rest(self.book, old) else view(self.book, name, now_ms)
         return found
 
-    def rows(self, seen: Mapping[str, BudgetView], viewer: Scope = NOBODY) -> dict[str, object]:
-        """Budgets and their targets as a client reads them; instants are ms from now, null = an event, or nobody knows."""
+    def rows(self, seen: Mapping[str, BudgetView], viewer: Scope = NOBODY, target: str = "") -> dict[str, object]:
+        """Budgets and their targets (those without budgets: all, or `target`) as a client reads them; instants are ms from now, null = an event, or nobody knows."""
         published, owner = self.directory.published, self.directory.owner
         states = {name: one.state for name, one in seen.items()}
         now_ms = self._now_ms()  # keys are on the gate's clock
         found = (one for one in self.directory.targets(states, now_ms) if may_call(viewer, one.target))
-        targets = islice(found, MOST_ROWS)
+        targets = islice((one for one in found if one.budgets or target in {"", one.target}), MOST_ROWS)
         return {
             "budgets": [
                 _row(one, owner(name), published[name]) | {"in_force": _in_force(self.book.cells[name].limits)}
