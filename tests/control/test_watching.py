@@ -18,7 +18,8 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "budget": "openai: 100 per 60s", "target": "openai", "unit": "requests", "amount": 125, "burst": 100, "state": "ready",
         "remaining": [left, left, left], "backlog": [0, waiting, 0],
     }  # fmt: skip
-    return {"now_ms": at_ms, "budgets": [row], "open": {"queued": waiting}, "oldest_ms": {}, "agents": list(agents)}
+    gauges = {"open": {"queued": waiting}, "oldest_ms": {}, "reused_permille": {"openai": 900}}
+    return {"now_ms": at_ms, "budgets": [row], "agents": list(agents), **gauges}
 
 
 def test_rows_and_states_become_metrics_alerts_and_lines():

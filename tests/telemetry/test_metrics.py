@@ -85,6 +85,14 @@ def test_the_gate_as_it_stands():
     assert not [name for name, _ in scraped(metrics) if name in {"swarmgate_open_calls", "swarmgate_backlog_calls"}]
 
 
+def test_how_often_a_connection_was_ready():
+    metrics = Metrics(cheap)
+    metrics.pools({"openai": 950, "gone": 1})
+    metrics.pools({"openai": 910})
+    assert value(metrics, "pool_reuse_ratio", target="openai") == 0.91
+    assert ("swarmgate_pool_reuse_ratio", (("target", "gone"),)) not in scraped(metrics)
+
+
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=60))
 def test_labels_are_bounded_and_nothing_is_lost(models):
     metrics = Metrics(cheap, Registry(most_series=5))

@@ -83,7 +83,7 @@ class DataOrders:
         return {"state": self.state({}), "budgets": budgets, "debt_units": self._store.debt_units}
 
     def standing(self, _said: Said) -> Said:
-        """What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, silent agents."""
+        """What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, pools, silent agents."""
         now_ms = self._gate.clock.now_ms()
         calls = self._gate.pump.open
         oldest: dict[str, int] = {}
@@ -96,8 +96,15 @@ class DataOrders:
             "budgets": self.snapshot({})["budgets"],
             "open": Counter(call.state.public for call in calls),
             "oldest_ms": oldest,
+            "reused_permille": self._reused(),
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
+
+    def _reused(self) -> dict[str, int]:
+        """By target, thousandths of its pool's uses that needed no new connection; of pools that were used."""
+        hosts = self._gate.upstreams.hosts
+        pools = {name: hosts[one.origin].pool for name, one in self._gate.targets.items() if one.origin in hosts}
+        return {name: max(0, 1_000 - pool.dials * 1_000 // pool.uses) for name, pool in pools.items() if pool.uses}
 
     def calls(self, said: Said) -> list[Said]:
         """Open calls, oldest first; `state` = only those that are queued, running or in backoff."""

@@ -54,6 +54,7 @@ class Watching:
         now = Now(self._window, budgets, standing["agents"], standing.get("store", ""))
         with self._lock:
             self._metrics.state(now_ms, budgets, standing["open"], standing["oldest_ms"])
+            self._metrics.pools(standing["reused_permille"])
             notices = self._alerts.judge(now, now_ms)
             self._metrics.alerts((str(one["alert"]), str(one["subject"])) for one in self._alerts.firing())
             for notice in notices:

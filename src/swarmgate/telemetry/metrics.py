@@ -124,6 +124,12 @@ class Metrics:
         for priority, age_ms in oldest_ms.items():
             told.level(names.OLDEST, priority, value=age_ms / 1_000)
 
+    def pools(self, reused_permille: Mapping[str, int]) -> None:
+        """How often each target's pool had a connection ready, since it was made."""
+        self.registry.forget(names.REUSED)
+        for target, permille in reused_permille.items():
+            self.registry.level(names.REUSED, target, value=permille / 1_000)
+
     def _budget(self, row: Mapping[str, Any]) -> None:
         where = (row["target"], row["budget"])
         used, whole = used_of(row)

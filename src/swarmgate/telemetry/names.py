@@ -50,6 +50,7 @@ COST = Name(
 )
 UNPRICED = Name("unpriced_attempts_total", "counter", ("target", "model"), "Answers whose price is not known.")
 UNCONNECTED = Name("unconnected_total", "counter", ("target", "kind"), "Connections that could not be had.")
+REUSED = Name("pool_reuse_ratio", "gauge", ("target",), "Share of the uses of a pool that needed no new connection.")
 UNRECORDED = Name("unrecorded_rows_total", "counter", ("reason",), "Rows that the journal could not take.")
 CLOCK_STEPS = Name("clock_steps_total", "counter", (), "Steps of the wall clock.")
 REVISIONS = Name("limit_revisions_total", "counter", ("target", "author"), "Changes of limits.")
@@ -66,5 +67,5 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(OPEN, ALERTS, OVERFLOW),
+    *(REUSED, OPEN, ALERTS, OVERFLOW),
 )
