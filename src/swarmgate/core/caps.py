@@ -132,8 +132,3 @@ class Caps:
 def _first(groups: Sequence[Group], agent: str) -> Group | None:
     """The first group with a pattern that the agent's name fits."""
     return next((group for group in groups if any(fnmatchcase(agent, pattern) for pattern in group.agents)), None)
-
-
-def own_agent(agent: str, team: str) -> bool:
-    """Whether the agent of a budget's name is one of a team; an agent whose key names none is of the team ""."""
-    return agent.rpartition(" ")[0] == team

@@ -19,7 +19,7 @@ from swarmgate.gate.view.viewer import NOBODY, may_call, sees
 
 CLASSES = ("P0", "P1", "P2")
 MOST_UNITS = 10**12
-MOST_ROWS = 300  # some 10 ms of the loop; ask for one target where there are more
+MOST_ROWS = 150  # some 5 ms of the loop, as long as twenty calls; ask for one target where there are more
 
 
 class Budgets:
