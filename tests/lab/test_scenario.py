@@ -1,5 +1,6 @@
 import pytest
 
+from swarmgate.config.problems import FileError
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.limiters import ConcurrencyCap, FixedWindow, Gcra, SlidingLog, TokenBucket
 from swarmgate.lab.scenario import Check, ConcurrencyLimit, Load, Target
@@ -137,3 +138,8 @@ def test_the_smallest_file_has_defaults_for_the_rest():
 def test_an_unknown_scenario_names_the_nearest():
     with pytest.raises(LabError, match="'p2-flood'"):
         load_shipped("p2-floods")
+
+
+def test_a_table_where_a_list_stands_is_told_shortly():
+    with pytest.raises(FileError, match=r"targets: must be a list: write \[\[targets\]\] for each of its tables"):
+        parse(SMALLEST.replace("[[targets]]", "[targets]").replace("[[targets.limits]]", "[targets.limits]"), "s.toml")

@@ -215,6 +215,7 @@ def test_key_lines_follow_tables_arrays_and_quotes():
     assert key_lines(text) == {
         ("a",): 1,
         ("a", "b", "c"): 2,
+        ("a", "d"): 3,
         ("a", "d", 0): 3,
         ("a", "d", 1): 4,
         ("a", "d", 1, "e"): 5,

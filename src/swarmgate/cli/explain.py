@@ -60,7 +60,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     except BadInput as bad:
         raise _stop(str(bad) if bad.field == "provider" else f"{file}: {bad.reason}") from None
     except OSError as error:
-        raise _stop(f"{file} cannot be read: {error.strerror}") from None
+        raise _stop(f"{file} cannot be read: {error.strerror}; a URL begins with https:// or http://") from None
     now_unix_s = time.time_ns() // 1_000_000_000
     understood = [understand(named or _dialect(one), one.answer, now_unix_s, tokens) for one in recorded]
     if as_json:

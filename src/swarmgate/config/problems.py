@@ -18,6 +18,7 @@ _PART = r"""(?:"[^"]*"|'[^']*'|[\w-]+)"""
 _PATH = rf"(?P<path>{_PART}(?:\s*\.\s*{_PART})*)"
 _HEADER = re.compile(rf"\s*(?P<array>\[)?\[\s*{_PATH}\s*\]\]?\s*(#.*)?$")
 _KEY = re.compile(rf"\s*{_PATH}\s*=")
+_LONGEST = 80  # characters of a wrong value
 
 
 class Problem(NamedTuple):
@@ -139,8 +140,16 @@ def _one(
             return ((*loc, field) if field else loc), context["error"].reason
         case _ if any(part in secret for part in loc):
             return loc, details["msg"]
+        case "tuple_type" | "list_type" if isinstance(details["input"], dict):
+            return loc, f"must be a list: write [[{loc[-1]}]] for each of its tables"
         case _:
-            return loc, f"{details['msg']}; found {details['input']!r}"
+            return loc, f"{details['msg']}; found {_short(details['input'])}"
+
+
+def _short(value: object) -> str:
+    """Enough of a value to find it again."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _in_file(loc: Loc, raw: object) -> Loc:
