@@ -127,3 +127,14 @@ def test_sc_12_no_core_is_left(tmp_path):
         server.close()
 
     asyncio.run(play())
+
+
+def test_az_01_a_gate_that_asks_for_keys_never_starts_without_who_has_them(tmp_path):
+    async def play():
+        more = '[]\n[access]\nagent_keys = "required"\n'
+        async with up(tmp_path / "state", 9, "--no-control", limits=more) as gate:
+            assert await gate.process.wait() == 2
+            assert not gate.port
+        assert any("the control process has the keys" in text for text in gate.said)
+
+    asyncio.run(play())

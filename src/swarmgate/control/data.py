@@ -72,6 +72,11 @@ class Setting(NamedTuple):
 
 async def serve(config: Config, setting: Setting) -> int:
     """Serve until SIGTERM or SIGINT; the number of calls that had to be given up. Errors: `Stop`."""
+    is_open = config.access.agent_keys != "required"
+    if setting.operator is None and not is_open:
+        raise Stop(
+            REFUSED, 'access.agent_keys is "required": the control process has the keys, so none goes without it'
+        )
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
     served = plan(config)
@@ -100,7 +105,7 @@ async def serve(config: Config, setting: Setting) -> int:
         running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
         if setting.operator is not None:
             running.keep_writes(journal.run, data.ask_control, answers=config.records.answers)
-            orders.admit_keys(running.ask_for_keys(required=config.access.agent_keys == "required"))
+            orders.admit_keys(running.ask_for_keys(required=not is_open))
         try:
             left = await data.run()
         finally:
