@@ -65,7 +65,10 @@ largest_tokens = 16_384
     )
     binary = str(Path(sys.executable).parent / "swarmgate")
     state = str(ground.folder / "state")
-    return Start([binary, "up", "--config", str(file), "--state", state, "--port", str(ground.port)], names)
+    return Start(
+        [binary, "up", "--config", str(file), "--state", state, "--port", str(ground.port), "--operator-port", "0"],
+        names,
+    )
 
 
 def litellm(ground: Ground) -> Start:

@@ -1,7 +1,7 @@
 """
 swarmgate beside other gateways, by the same tools: `swarmgate load` before each, a stand-in with its witness behind.
 
-200 agents, 10 calls a second of the default mix, unary, twelve keys whose limits a good router need not break: what LiteLLM can
+200 agents, 10 calls a second of the default mix, unary, four keys whose limits a good router need not break: what LiteLLM can
 carry on one core. Each is measured alone, in turn, against fresh stand-ins. Prints the table of README.md.
 """
 
