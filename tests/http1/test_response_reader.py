@@ -1,7 +1,7 @@
 import pytest
 
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import BadBody
+from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.response_reader import MAX_INTERIM, BrokenResponse, ResponseReader
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -14,7 +14,7 @@ def feed(reader: ResponseReader, parts: list[bytes]) -> bytes:
     for part in parts:
         rest = reader.feed_head(part) if reader.wants_head else part
         if not reader.wants_head:
-            payload += reader.body.feed(rest)
+            payload += rest if reader.body is READ else reader.body.feed(rest)
     return payload
 
 
@@ -35,6 +35,8 @@ def test_every_split_gives_the_same_response_and_every_cut_is_seen(raw):
 @pytest.mark.parametrize("extra", [b"!", b"\r\n", SIZED])
 def test_leftover_bytes_end_the_reuse(raw, extra):
     for at in range(len(raw) + len(extra) + 1):
+        if raw == SIZED and at == len(raw):
+            continue  # the exchange is over: what comes later meets an idle connection (test_upstream_end.py)
         reader = ResponseReader()
         reader.begin(b"GET")
         assert feed(reader, [(raw + extra)[:at], (raw + extra)[at:]]) == b"hello"

@@ -165,7 +165,17 @@ def no_body() -> BodyReader:
     return BodyReader(_NONE)
 
 
-READ = no_body()  # of a message that came whole in one read; nothing is ever fed to it
+class _Read(BodyReader):
+    """The body of a message that came whole in one read: its payload was taken already."""
+
+    __slots__ = ()
+
+    def feed(self, _data: bytes) -> bytes:
+        """Nothing is ever fed to it: it is shared by all connections."""
+        raise RuntimeError("a body that was read whole is fed again")
+
+
+READ = _Read(_NONE)
 
 
 def request_body(head: RequestHead) -> BodyReader:
