@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 TOOLS = HERE.parent.parent / "shared" / "bench"
 BUILD = HERE / ".build"
 PATH = "/v1/chat/completions"
+CALLER = {"WRK_MODEL": "gpt-4o-mini", "WRK_XH": "x-swarmgate-agent: bench"}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 GATE = """
 listen = "127.0.0.1:{port}"
@@ -31,6 +32,8 @@ base_url = "http://127.0.0.1:{upstream}/v1"
 keys = {{ {keys} }}
 limits = ["900_000_000 per 1s"]
 key_limits = ["900_000_000 per 1s", "900_000_000 tokens per 1s"]
+[agents]
+limits = ["900_000_000 per 1s", "900_000_000 tokens per 1s"]
 """
 NGINX = """
 worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log warn;
@@ -155,8 +158,9 @@ def start_gate(upstream: int) -> Server:
     file = BUILD / "gate.toml"
     file.write_text(GATE.format(port=port, upstream=upstream, keys=keys))
     state = BUILD / "state"
+    # Journal on, control process off: it belongs on another core, and here there is only the load's.
     command = [str(Path(sys.executable).parent / "swarmgate"), "up", "--config", str(file), "--state", str(state)]
-    return Server("gate", port, 0, command, env=os.environ | {"BENCH_KEY": "sk-bench"})
+    return Server("gate", port, 0, [*command, "--no-control"], env=os.environ | {"BENCH_KEY": "sk-bench"})
 
 
 def _run(*command: str, **environment: str) -> str:
@@ -170,7 +174,7 @@ def flood(server: Server, seconds: int, body: str = "post.lua") -> dict[str, flo
     """64 connections, each with its next request as soon as the last was answered; bodies of 2 KB, or `post_big.lua`'s."""
     before = server.cpu_s
     url = f"http://127.0.0.1:{server.port}{PATH}"
-    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / body), url, WRK_MODEL="gpt-4o-mini")
+    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / body), url, **CALLER)
     used = server.cpu_s - before
     requests = int(re.search(r"(\d+) requests in", said)[1])
     bad = re.search(r"Non-2xx.*?(\d+)", said)
