@@ -114,7 +114,7 @@ class Player:
             self.bench.client.connection_lost(None)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     orders,
     st.booleans(),
