@@ -224,6 +224,7 @@ async def _run(options: Options, files: Files, door: socket.socket, secret: str)
     try:
         return await Control(options, files).run(door, secret)
     finally:
+        await asyncio.get_running_loop().shutdown_default_executor()  # a thread may still be inside what is closed next
         files.close()
 
 
