@@ -34,6 +34,7 @@ class Provider:
         self.tokens = Counter()
         self.keys = set()
         self.answered = Counter()
+        self.over = 0  # hits that were answered, or whose caller was gone by then
         self.hold = asyncio.Event()
         self.hold.set()
         self.delay_s = 0.0
@@ -59,7 +60,10 @@ class Provider:
                 body = json.dumps(answer).encode()
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
                 writer.write(b"content-length: %d\r\n\r\n%b" % (len(body), body))
-                await writer.drain()
+                try:
+                    await writer.drain()
+                finally:
+                    self.over += 1
                 self.answered[marker] += 1
                 self.tokens[marker] += output
 

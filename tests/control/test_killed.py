@@ -28,7 +28,7 @@ def test_a_gate_that_is_killed_under_load(tmp_path):
                 await gate.end(signal.SIGKILL)
                 await asyncio.gather(*agents)
                 open_at_death = {marker for marker, status in statuses.items() if not status}
-                await eventually(lambda: sum(witness.answered.values()) == sum(witness.hits.values()))
+                await eventually(lambda: witness.over == sum(witness.hits.values()))
                 check(gate.folder, witness, open_at_death)
             async with up(tmp_path / "state", port) as gate:
                 assert any("cleanly" in text for text in gate.said)
