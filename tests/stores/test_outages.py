@@ -147,7 +147,8 @@ def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
     assert len(granted) > 50
     assert most_in_any_window(sorted((now_ms, 1) for now_ms, _ in granted.values()), 40, 200, 1_000)
     ended = {line[0] for line in lines if line[1] == "ended"}
-    last_ms = max(expires_ms for lease, (_, expires_ms) in granted.items() if lease not in ended)
+    left = [expires_ms for lease, (_, expires_ms) in granted.items() if lease not in ended]
+    last_ms = max(left, default=0)  # on a busy machine a kill may hit nobody in the middle
 
     async def main():
         async with opened(own_server.url, slots=Limits(BudgetKind.LEASES, burst=3, lease_ms=500)) as store:
@@ -157,7 +158,8 @@ def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
                     break
                 await asyncio.sleep(0.002)
                 event = await asked(store, ask("all", ("slots", 0, 3)))
-            assert last_ms <= event.now_ms <= last_ms + 1_000
+            assert last_ms <= event.now_ms
+            assert not left or event.now_ms <= last_ms + 1_000
 
     asyncio.run(main())
 
