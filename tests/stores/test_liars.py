@@ -147,7 +147,7 @@ def test_a_server_that_never_answers_the_script_gives_way_to_the_next_which_hear
 def test_a_server_that_is_not_fit_is_not_asked(tmp_path, answers, trouble):
     async def main():
         async with fake(tmp_path, answers) as url, opened(url, c=COUNTER) as store:
-            assert store.trouble is trouble
+            await until(lambda: store.trouble is trouble)  # on a busy machine the first answer may come too late
             assert await asked(store, ask("x", ("c", 1, 0))) == StoreLost(trouble)
 
     asyncio.run(main())
