@@ -123,7 +123,7 @@ def _published(published: Published) -> str:
 
 
 def _per(window_ms: int) -> str:
-    return f" per {window_ms / 1_000:g}s" if window_ms else ""
+    return f" per {window_ms / 1_000:.10g}s" if window_ms else ""
 
 
 def _compiled(published: Published, compiled: Compiled) -> tuple[str, str]:

@@ -1,37 +1,80 @@
-"""`swarmgate init`: a first configuration, commented, for the providers whose keys the environment has."""
+"""`swarmgate init`: a first configuration, commented, for the providers whose keys the environment has, or from LiteLLM's."""
 
+import json
 import os
 import re
 import sys
 from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from swarmgate.cli.exits import Exit
 from swarmgate.config.environment import KNOWN
+from swarmgate.core.errors import BadInput
 
-EXAMPLE = "Example: swarmgate init gate.toml && swarmgate check gate.toml"
+if TYPE_CHECKING:
+    from swarmgate.cli.litellm.reading import LeftOut
+
+EXAMPLE = "Example: swarmgate init gate.toml --from-litellm litellm.yaml && swarmgate check gate.toml"
 DEFAULT_FILE = Path("swarmgate.toml")
 
 
 def init(
     file: Annotated[Path, typer.Argument(help="Where to write it.", metavar="[FILE]")] = DEFAULT_FILE,
+    from_litellm: Annotated[
+        Path | None, typer.Option(help="The YAML of a LiteLLM proxy to take over.", metavar="YAML")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Write a first configuration with comments; an existing file is left alone."""
-    text = first_text({one.target for one in KNOWN if os.environ.get(one.key)} or {KNOWN[0].target})
+    left_out: tuple[LeftOut, ...] = ()
+    if from_litellm is None:
+        text = first_text({one.target for one in KNOWN if os.environ.get(one.key)} or {KNOWN[0].target})
+    else:
+        text, left_out = _taken_over(from_litellm)
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        print(f"{file} exists already and is left as it is; name another file", file=sys.stderr)
-        raise typer.Exit(Exit.USAGE) from None
+        _refuse(f"{file} exists already and is left as it is; name another file")
     except OSError as error:
-        print(f"{file} cannot be written: {error.strerror}", file=sys.stderr)
-        raise typer.Exit(Exit.USAGE) from None
+        _refuse(f"{file} cannot be written: {error.strerror}")
+    if as_json:
+        print(json.dumps({"file": str(file), "left_out": [one._asdict() for one in left_out]}, indent=2))
+        return
     print(f"{file} is written. Next: swarmgate check {file}, then swarmgate up --config {file}")
+    if left_out:
+        print("Not taken over, as the end of the file says, too:")
+    for field, reason in left_out:
+        print(f"- {field}: {reason}")
+
+
+def _taken_over(source: Path) -> "tuple[str, tuple[LeftOut, ...]]":
+    """A LiteLLM proxy's file as one of ours, and what of it is not in there."""
+    try:
+        from swarmgate.cli.litellm.conversion import converted  # noqa: PLC0415  needs an extra, and only here
+        from swarmgate.cli.litellm.writing import toml  # noqa: PLC0415  see above
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        _refuse("reading YAML needs PyYAML: pip install 'swarmgate[litellm]'")
+    try:
+        told = converted(source.read_text(encoding="utf-8"), os.environ)
+    except OSError as error:
+        _refuse(f"{source} cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        _refuse(f"{source} is not UTF-8: {error.reason} at byte {error.start}")
+    except BadInput as bad:
+        _refuse(f"{source}: {bad}")
+    return toml(told, source.name if source.name.isprintable() else "a file"), told.left_out
+
+
+def _refuse(why: str) -> NoReturn:
+    print(why, file=sys.stderr)
+    raise typer.Exit(Exit.USAGE)
 
 
 def first_text(targets: Collection[str]) -> str:

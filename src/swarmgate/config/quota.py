@@ -34,7 +34,7 @@ class Quota(NamedTuple):
     def counts(self) -> str:
         """What it counts, without how much: the name of its budget stays when an amount is changed."""
         unit = _DOLLARS if self.unit is Unit.MICRO else self.unit.value
-        return f"{unit} per {self.window_ms / 1_000:g}s" if self.window_ms else unit
+        return f"{unit} per {self.window_ms / 1_000:.10g}s" if self.window_ms else unit
 
 
 def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:

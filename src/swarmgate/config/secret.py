@@ -16,7 +16,7 @@ def _secret(reference: object, info: ValidationInfo) -> SecretStr:
     """Errors never repeat what was written: it may be the key itself."""
     kind, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     if kind == "env" and _VARIABLE.fullmatch(name):
-        key = (info.context or {}).get(name)
+        key = None if info.context is None else info.context.get(name)
         if key is None:
             raise BadInput("", f"the environment has no {name}")
     elif kind == "file":
