@@ -64,6 +64,10 @@ def test_a_running_gate_hears_of_each_change_at_once(tmp_path):
         new, _ = keys(state, "rotate", rows[1]["id"], "--overlap", "1h")
         assert status(url, new) == 200
         assert status(url, late) == 200
+        assert (
+            "'upp' is no target of this gate; the nearest is up"
+            in keys(state, "create", "x", "--targets", "upp", code=2)[1]
+        )
 
 
 def test_bad_input(tmp_path):

@@ -10,12 +10,12 @@ from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql.agent_keys import AgentKeys
 
 
-def create(folder, **said):
+def create(folder, targets_known=(), **said):
     async def tell(_order, _said):
         return None
 
     with closing(AgentKeys.opened(folder)) as keys:
-        return asyncio.run(KeyOffice(keys, tell).create({"name": "n", **said}))["key"]
+        return asyncio.run(KeyOffice(keys, tell, lambda: targets_known).create({"name": "n", **said}))["key"]
 
 
 def test_a_team_has_a_name_like_the_configurations(tmp_path):
@@ -27,3 +27,25 @@ def test_a_team_that_would_read_as_part_of_another_name_is_refused(tmp_path, tea
     with pytest.raises(BadInput) as refused:
         create(tmp_path, team=team)
     assert refused.value.field == "team"
+
+
+@pytest.mark.parametrize(
+    "targets", [["openai"], ["*"], ["open*"], ["api.x.org"], ["*.arxiv.org", "localhost"], ["::1"], []]
+)
+def test_targets_hosts_and_patterns_are_taken(tmp_path, targets):
+    assert create(tmp_path, ("openai", "anthropic"), targets=targets)
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("openi", "openai"), ("antropic", "anthropic"), ("nope", "openai"), ("zzz", "anthropic")]
+)
+def test_a_word_that_is_no_target_is_refused_with_the_nearest(tmp_path, word, near):
+    with pytest.raises(BadInput) as refused:
+        create(tmp_path, ("openai", "anthropic"), targets=["openai", word])
+    assert refused.value.field == "targets"
+    assert word in refused.value.reason
+    assert f"nearest is {near}" in refused.value.reason
+
+
+def test_before_the_first_start_nobody_knows_the_targets(tmp_path):
+    assert create(tmp_path, (), targets=["nope"])

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import cell, listing
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.gateway import GATE_HELP, ask, events
+from swarmgate.cli.listing import Listing
 
 EXAMPLE = "Example: swarmgate budgets --target openai --watch"
 _STYLES = {"ready": "green", "backoff": "yellow", "stalled": "red", "paused": "magenta"}
@@ -55,9 +55,9 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
             live.update(Group(table(shown), targets(its)), refresh=True)
 
 
-def table(rows: Iterable[Row]) -> Table:
+def table(rows: Iterable[Row]) -> Listing:
     """Budgets as people read them."""
-    made = listing("budget", "state", "left P0", "P1", "P2", "next free", "waiting", "rev", title="Budgets")
+    made = Listing("budget", "state", "left P0", "P1", "P2", "next free", "waiting", "rev", title="Budgets")
     for row in rows:
         left, waiting = row["remaining"], row["backlog"]
         made.add_row(
@@ -71,9 +71,9 @@ def table(rows: Iterable[Row]) -> Table:
     return made
 
 
-def targets(rows: Iterable[Row]) -> Table:
+def targets(rows: Iterable[Row]) -> Listing:
     """Targets as people read them."""
-    made = listing("target", "model", "state", "keys", "out", title="Targets")
+    made = Listing("target", "model", "state", "keys", "out", title="Targets")
     for row in rows:
         out = ", ".join(f"{key} {_wait(wait_ms)}" for key, wait_ms in row["keys_out_for_ms"].items())
         made.add_row(

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, listing, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, plain, stop
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 
 EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"
 CONTEXT = "context"
@@ -53,8 +53,8 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
         Console().print(_table(columns, rows))
 
 
-def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Table:
-    table = listing(*(_HEADS.get(name, name.replace("_", " ")) for name in columns))
+def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
+    table = Listing(*(_HEADS.get(name, name.replace("_", " ")) for name in columns))
     for row in rows:
         cells = [_cell(name, row[name]) for name in columns]
         table.add_row(*map(Text, cells))

@@ -17,9 +17,10 @@ import msgspec
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell, listing
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
+from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
@@ -45,7 +46,7 @@ def list_letters(state: State = None, port: Port = USUAL_PORT, as_json: AsJson =
     if as_json:
         print(json.dumps([_plain(letter) for letter in letters], indent=2))
         return
-    table = listing("request", "given up", "target", "model", "sends", "agent", "reason", "replays")
+    table = Listing("request", "given up", "target", "model", "sends", "agent", "reason", "replays")
     for one in letters:
         replays = ", ".join(f"{name}: {outcome}" for name, outcome in one.replays.items())
         who = one.step.get("agent", "")

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Column, Table
 from rich.text import Text
 
 from swarmgate.cli.exits import Exit
@@ -70,11 +68,6 @@ def plain(value: object) -> str:
 def cell(value: object) -> Text:
     """The same for a table: what stands in brackets is no markup."""
     return Text(plain(value))
-
-
-def listing(*head: str, title: str | None = None) -> Table:
-    """A table in which nothing is cut off, however narrow the terminal: names in it are typed again."""
-    return Table(*(Column(name, overflow="fold") for name in head), title=title, box=SIMPLE_HEAD, pad_edge=False)
 
 
 def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -15,9 +15,10 @@ from rich.table import Table
 
 from swarmgate import config
 from swarmgate.cli.configured import read
-from swarmgate.cli.evidence import cell, listing
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import ask
+from swarmgate.cli.listing import Listing
 from swarmgate.config import Config
 from swarmgate.core.address import host_verdict
 from swarmgate.core.groups import group_table, longest_match, registrable_group
@@ -141,7 +142,7 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     console.print(facts)
     if not rows:
         return
-    table = listing("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
+    table = Listing("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
     for row in rows:
         left = row["remaining"]
         table.add_row(

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell, listing
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
 from swarmgate.control import link
+from swarmgate.control.pricing import kept
 from swarmgate.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = listing("id", "name", "team", "targets", "models", "made", "good until")
+    table = Listing("id", "name", "team", "targets", "models", "made", "good until")
     for row in rows:
         until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
         lists = ", ".join(row["targets"]), ", ".join(row["models"])
@@ -130,7 +132,7 @@ async def _act(folder: Path, keys: "AgentKeys", act: Callable[["KeyOffice"], Awa
 
     from swarmgate.control.agent_keys import KeyOffice  # noqa: PLC0415  as above
 
-    return await act(KeyOffice(keys, tell))
+    return await act(KeyOffice(keys, tell, lambda: kept(folder).providers))
 
 
 def _day(at_ms: int) -> str:

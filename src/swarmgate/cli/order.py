@@ -15,8 +15,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell, listing
+from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, Listen
 from swarmgate.control import link
@@ -50,7 +51,7 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
     if not changes:
         print(f"{name} was so already")
         return
-    table = listing("budget", "revision", "policy", title=cell(f"{order}: {name}").plain)
+    table = Listing("budget", "revision", "policy", title=cell(f"{order}: {name}").plain)
     for change in changes:
         table.add_row(cell(change["budget"]), str(change["revision"]), str(change["policy"]))
     Console().print(table)

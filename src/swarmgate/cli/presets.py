@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import listing
+from swarmgate.cli.listing import Listing
 from swarmgate.facts.presets import Preset, in_force, load_presets
 
 EXAMPLE = "Example: swarmgate presets --json"
@@ -25,7 +25,7 @@ def presets(
     if as_json:
         print(json.dumps([_plain(one, is_on=one.id in on) for one in known], indent=2))
         return
-    table = listing("preset", "on", "hosts", "limits", "sure", "seen", "asks for", title="Published limits")
+    table = Listing("preset", "on", "hosts", "limits", "sure", "seen", "asks for", title="Published limits")
     for one in known:
         table.add_row(
             one.id,

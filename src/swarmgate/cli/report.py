@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, instant, ledger, listing, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, instant, ledger, plain, stop
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _show(story: "PostMortem") -> None:
     console.print(figures)
     for title, (head, rows) in tables(story).items():
         if rows:
-            table = listing(*head, title=title)
+            table = Listing(*head, title=title)
             for row in rows[:_MOST_ROWS]:
                 table.add_row(*(Text(plain(cell)) for cell in row))
             console.print(table)

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, listing, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, plain, stop
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.core.reasons import SENTENCES, Reason
 
 EXAMPLE = "Example: swarmgate why req-8f21c0a3b4-1f"
@@ -40,7 +41,7 @@ def why(
         return
     console = Console()
     console.print(_who(found["call"]))
-    table = listing("after ms", "what", "detail")
+    table = Listing("after ms", "what", "detail")
     for after_ms, what, detail in sorted(_life(found), key=lambda one: one[0]):
         table.add_row(f"{after_ms:,}", Text(plain(what)), Text(plain(detail)))
     console.print(table)

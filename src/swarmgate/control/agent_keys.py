@@ -6,7 +6,8 @@ A key is told once, in the answer that makes it. The gate gets hashes and the pe
 
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from swarmgate.control.link import Said
@@ -18,16 +19,18 @@ from swarmgate.stores.sql.agent_keys import AgentKeys
 
 USUAL_OVERLAP_MS: Final = 3_600_000
 MOST_PATTERNS: Final = 100
+_BARE_WORD: Final = re.compile(r"[^.:*?\[\]]{1,200}")  # neither a host with its domain, nor an address, nor a pattern
 _TEAM: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 Tell = Callable[[str, Said], Awaitable[Any]]
 
 
 class KeyOffice:
-    """`tell` reaches the data process."""
+    """`tell` reaches the data process; `targets` tells the names of the configuration's targets, none if it was never read."""
 
-    def __init__(self, keys: AgentKeys, tell: Tell) -> None:
+    def __init__(self, keys: AgentKeys, tell: Tell, targets: Callable[[], Collection[str]] = frozenset) -> None:
         self._keys = keys
         self._tell = tell
+        self._targets = targets
 
     def table(self) -> dict[str, Any]:
         """What the gate admits now (gate/keeper.py), as the link carries it."""
@@ -44,10 +47,21 @@ class KeyOffice:
         now_ms = unix_ms()
         lasts = said.get("expires_in")
         expires_ms = now_ms + parse_duration_ms(str(lasts), "expires_in") if lasts else 0
-        scope = Scope("", _team(said), _patterns(said, "targets"), _patterns(said, "models"), expires_ms)
+        scope = Scope("", _team(said), self._targets_of(said), _patterns(said, "models"), expires_ms)
         key = self._keys.create(_text(said, "name"), scope, now_ms)
         await self._publish()
         return {"key": key}
+
+    def _targets_of(self, said: Mapping[str, Any]) -> tuple[str, ...]:
+        """Targets, hosts and patterns of both; a bare word can only be a target, so it must be one."""
+        patterns, known = _patterns(said, "targets"), self._targets()
+        for one in patterns:
+            if known and one not in known and _BARE_WORD.fullmatch(one) and one != "localhost":
+                near = get_close_matches(one, known, n=1) or sorted(known)[:1]
+                raise BadInput(
+                    "targets", f"{one!r} is no target of this gate; the nearest is {near[0]}; hosts have dots"
+                )
+        return patterns
 
     async def rotate(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """A successor; `overlap` says how long the old key is still good. Errors: `BadInput`."""

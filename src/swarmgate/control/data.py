@@ -83,7 +83,7 @@ async def serve(config: Config, setting: Setting) -> int:
     with _limits_in_force(served, setting, clock.now_ms()) as (served, in_force, kept):
         setting.say(kept.sentence)
         try:
-            _keep_prices(config, setting.state)
+            _keep_prices(setting.state, config)
             if kept.book.birth_ms == kept.book.now_ms:  # it remembers nothing
                 restored = counters.restore(setting.state / FOLDER, kept.book, _limits_named(served), clock.now_ms())
                 if restored:
@@ -101,7 +101,8 @@ async def serve(config: Config, setting: Setting) -> int:
         journal.on_budget = Beginnings(running, journal, in_force, limits)
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
-        data, left = _Data(running, orders, setting, Reload(config, running, orders, setting.say)), 0
+        reload = Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))
+        data, left = _Data(running, orders, setting, reload), 0
         running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
         if setting.operator is not None:
             running.keep_writes(journal.run, data.ask_control, answers=config.records.answers)
@@ -154,7 +155,7 @@ def _note_learned(
     journal.add(learned.row(journal.next(), in_force.policy, lesson, limits, revision))
 
 
-def _keep_prices(config: Config, state: Path) -> None:
+def _keep_prices(state: Path, config: Config) -> None:
     """What the control process needs to price calls, without the secrets of the configuration."""
     own = {name: table.price for name, table in config.prices.items()}
     dialects = {

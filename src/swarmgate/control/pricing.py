@@ -37,14 +37,19 @@ def keep(folder: Path, own: Mapping[str, Price], providers: Mapping[str, str]) -
     fresh.replace(folder / FILE)
 
 
-def pricer(folder: Path) -> Pricer:
-    """The prices of a state folder. Errors: OSError, `BadInput` for a file that is not what was kept there."""
+def kept(folder: Path) -> Tariff:
+    """What was kept in a state folder; nothing before its first start. Errors: OSError, `BadInput` for another file."""
     try:
-        tariff = msgspec.json.decode((folder / FILE).read_bytes(), type=Tariff)
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=Tariff)
     except FileNotFoundError:
-        tariff = Tariff()
+        return Tariff()
     except msgspec.DecodeError as error:
         raise BadInput(str(folder / FILE), f"cannot be read ({error}); the next start writes it anew") from None
+
+
+def pricer(folder: Path) -> Pricer:
+    """The prices of a state folder. Errors: as `kept`."""
+    tariff = kept(folder)
     book = PriceBook(tariff.own)
 
     def price(target: str, model: str, prompt: int, output: int, cached: int, _at_ms: int) -> int | None:

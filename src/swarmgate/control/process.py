@@ -20,6 +20,7 @@ import uvicorn
 from swarmgate.control import link, operator
 from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.control.importer import Importer
+from swarmgate.control.pricing import kept
 from swarmgate.control.token import token
 from swarmgate.control.watching import Watching
 from swarmgate.control.writes import WriteOrders
@@ -72,7 +73,7 @@ class Control:
     def __init__(self, options: Options, files: Files) -> None:
         self._options = options
         self._importer = importer = files.importer
-        self.keys = KeyOffice(files.keys, self.order)
+        self.keys = KeyOffice(files.keys, self.order, lambda: kept(options.state).providers)
         self._over = asyncio.Event()
         self._is_alone = False  # the data process is gone
         self._peer: link.Peer | None = None

@@ -17,13 +17,21 @@ LIVE: Final = frozenset({"targets", "routes", "agents", "teams", "environments",
 
 
 class Reload:
-    """What a running gate was configured with, and the way to another configuration."""
+    """What a running gate was configured with, and the way to another configuration; `keep` has it for the control process."""
 
-    def __init__(self, config: Config, gate: Gate, orders: DataOrders, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        gate: Gate,
+        orders: DataOrders,
+        say: Callable[[str], None],
+        keep: Callable[[Config], None] = lambda _: None,
+    ) -> None:
         self._config = config
         self._gate = gate
         self._orders = orders
         self._say = say
+        self._keep = keep
 
     def do(self, again: Callable[[], Config]) -> None:
         """Read it and serve it; whatever is wrong leaves the old one in force."""
@@ -40,6 +48,10 @@ class Reload:
         self._orders.reloaded(served, changed)
         waits = [name for name in Config.model_fields if name not in LIVE and self._differs(fresh, name)]
         self._config = live
+        try:
+            self._keep(live)
+        except OSError as error:  # the limits hold; only prices of new targets wait for the next start
+            self._say(f"what the ledger needs to price calls cannot be written: {error.strerror}")
         also = f"; a restart is needed for {', '.join(waits)}" if waits else ""
         self._say(f"the configuration was read again: {len(changed)} budgets changed{also}")
 

@@ -57,7 +57,7 @@ class DeadlinePassed:
 
 
 class GivenUp(NamedTuple):
-    """The gate cannot go on with the call by its own fault: it stops, or met a bug; `reason` says which."""
+    """The gate ends the call: it stops, met a bug, or its caller's key is no longer good; `reason` says which."""
 
     reason: Reason
 

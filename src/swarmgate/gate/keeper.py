@@ -28,13 +28,20 @@ class Keeper:
         self._now_ms = now_ms
         self._pepper = b""
         self._scopes: dict[str, Scope] = {}
+        self._by_id: dict[str, Scope] = {}
         self._seen: dict[bytes, Scope | None] = {}
         self.refused = 0
 
     def replace(self, pepper: bytes, scopes: Mapping[str, Scope]) -> None:
         """From now on these keys, by hash, and no others."""
         self._pepper, self._scopes = pepper, dict(scopes)
+        self._by_id = {scope.id: scope for scope in scopes.values()}
         self._seen.clear()
+
+    def admits(self, scope: Scope) -> bool:
+        """Whether who came in with this scope might still; what lasts long asks again, so that a revoked key's streams end."""
+        known = self._by_id.get(scope.id)
+        return known.lives(self._now_ms()) if known is not None else not scope.id
 
     def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
         """Whose key a head carries; None = it has none that is good."""

@@ -235,6 +235,8 @@ class Gate:
     def ask_for_keys(self, *, required: bool) -> Keeper:
         """From now on agents' keys count; who may replace them is given the keeper."""
         self.front.keeper = self.desk.keeper = keeper = Keeper(unix_ms, required=required)
+        if self.window is not None:
+            self.window.events.admits = keeper.admits
         return keeper
 
     def keep_letters(self, shelf: Shelf, *, bodies: bool) -> None:

@@ -8,6 +8,7 @@ import trustme
 from outside import FAST, stage, whole
 
 from eventually import eventually
+from swarmgate.core.scope import Scope, key_hash
 
 TUNNELS = FAST.replace("[egress]", '[egress]\nconnect = "tunnel"')
 
@@ -161,6 +162,23 @@ def test_a_tunnel_that_the_host_ends_has_an_end():
 
     rest, ends = run(act, lambda _hit: b"", text=TUNNELS)
     assert (rest, ends) == (b"", ["answered"])
+
+
+def test_a_tunnel_ends_with_the_key_that_opened_it():
+    async def act(on):
+        keeper = on.gate.ask_for_keys(required=True)
+        keeper.replace(b"p", {key_hash("sgk_1", b"p"): Scope("1")})
+        await on.caller.send(
+            b"CONNECT a.org:80 HTTP/1.1\r\nhost: a.org:80\r\nproxy-authorization: Bearer sgk_1\r\n\r\n"
+        )
+        head = await on.caller.streams[0].readuntil(b"\r\n\r\n")
+        keeper.replace(b"p", {})
+        await eventually(lambda: not on.gate.pump.open, 2)
+        return head, await on.caller.streams[0].read(), on.ends
+
+    head, rest, why = run(act, text=TUNNELS)
+    assert head.startswith(b"HTTP/1.1 200")
+    assert (rest, why) == (b"", ["unknown_effect"])
 
 
 def test_bytes_behind_the_head_of_connect_are_refused():

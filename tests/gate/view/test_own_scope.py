@@ -1,6 +1,7 @@
 """Two teams with keys of their own at one gate: what each may see of it, and what it can not tell from nothing."""
 
 import asyncio
+import contextlib
 import json
 
 import httpx
@@ -75,7 +76,8 @@ def run(scene):
             keeper = running.gate.ask_for_keys(required=False)
             keeper.replace(b"p", {key_hash(key, b"p"): scope for key, scope in KEYS.items()})
             viewers = {key[4:]: Viewer(client, key) for key in KEYS}
-            return await scene(viewers | {"keyless": Viewer(client, "")}, client)
+            others = {"keyless": Viewer(client, ""), "keeper": keeper, "gate": running.gate}
+            return await scene(viewers | others, client)
 
     return asyncio.run(play())
 
@@ -137,6 +139,23 @@ def test_the_stream_of_changes_is_as_narrow():
             first = await _event(lines)
             assert {row["target"] for row in first["budgets"]} == {"up", "team red", "agent red a1"}
             assert [row["target"] for row in first["targets"]] == ["up"]
+
+    run(scene)
+
+
+def test_a_stream_ends_with_its_key_and_others_go_on():
+    async def scene(viewers, client):
+        async with contextlib.AsyncExitStack() as streams:
+            lines = {}
+            for key in ("sgk_red", "sgk_blue", ""):
+                headers = {"authorization": f"Bearer {key}"} if key else {}
+                asked = client.stream("GET", "/swarmgate/v1/budgets/events", headers=headers)
+                lines[key] = (await streams.enter_async_context(asked)).aiter_lines()
+                assert await _event(lines[key])
+            viewers["keeper"].replace(b"p", {key_hash("sgk_blue", b"p"): KEYS["sgk_blue"]})
+            assert await asyncio.wait_for(_event(lines["sgk_red"]), 2) is None
+            assert len(viewers["gate"].window.events) == 2
+            viewers["gate"].window.events.close()
 
     run(scene)
 

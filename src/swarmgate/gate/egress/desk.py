@@ -11,6 +11,7 @@ from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
+from swarmgate.core.scope import Scope
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.answers import Reply, refusal
 from swarmgate.gate.desk import Desk, owner
@@ -29,6 +30,7 @@ from swarmgate.ports import Fire
 
 if TYPE_CHECKING:
     from swarmgate.gate.egress.forward import Forward
+    from swarmgate.gate.egress.tunnel import Tunnel
 
 LONGEST_WAIT_MS = 300_000
 USUAL_TIMEOUT_MS = 300_000
@@ -56,6 +58,7 @@ class EgressDesk:
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = Shadow(desk.exchanges.now_ms)
+        self.tunnels: set[Tunnel] = set()  # that are open, or wait for it
         self._desk = desk
         self._teacher = teacher
 
@@ -90,6 +93,10 @@ class EgressDesk:
         call.wait_until_ms = now_ms + self._wait_ms(place, identity)
         self.shadow.watch(place.judged, call, now_ms)
         return call
+
+    def admits(self, scope: Scope) -> bool:
+        """Whether the key of this scope is still good."""
+        return self._desk.keeper is None or self._desk.keeper.admits(scope)
 
     def told(self, call: Call, answer: Answer, head: RequestHead) -> Reply:
         """What the caller of a call that has no answer of its host is told."""

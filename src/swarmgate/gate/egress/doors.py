@@ -13,6 +13,7 @@ from swarmgate.core.address import host_verdict
 from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import longest_match
 from swarmgate.core.reasons import Reason
+from swarmgate.core.scope import Scope
 from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
@@ -26,6 +27,7 @@ from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_insi
 from swarmgate.gate.egress.tunnel import Tunnel
 from swarmgate.gate.identity import Identity, read_identity
 from swarmgate.gate.shapes import PROBLEM
+from swarmgate.gate.view.viewer import NOBODY
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
 
@@ -92,17 +94,15 @@ class _Door:
             raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
         return self._desk.hosts.place(target, method.decode(), path)  # known from here on
 
-    def _team(self, head: RequestHead, target: Target) -> str:
-        """The team of the caller's key, empty if there is none. Errors: `Refusal` if the key may not call this host."""
-        scope = self._desk.scope(head.fields)
-        if scope is None:
-            return ""
+    def _scope(self, head: RequestHead, target: Target) -> Scope:
+        """That of the caller's key, or nobody's. Errors: `Refusal` if the key may not call this host."""
+        scope = self._desk.scope(head.fields) or NOBODY
         if not scope.allows(target.host):
             raise _refused(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; host: {target.host}.", "host")
-        return scope.team
+        return scope
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
-        team = self._team(head, url.target)
+        team = self._scope(head, url.target).team
         place = self._place(url.target, head.method, url.path)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
@@ -162,12 +162,12 @@ class ConnectDoor(_Door):
         identity = self._identity(head, said)
         if end.is_early:
             raise _refused(Reason.CALLER_EARLY_BYTES)
-        team = self._team(head, target)
+        scope = self._scope(head, target)
         place = self._place(target, head.method, "/")
         policy = place.judged.policy
         if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
             raise _refused(Reason.POLICY_TUNNEL_UNMETERED, f'{target.authority}: {_WAYS}; or set connect = "tunnel".')
-        return Tunnel(self._desk, end, head, place, (identity, team))
+        return Tunnel(self._desk, end, head, place, (identity, scope))
 
 
 def _spoken_of_as_http(headers: list[Header]) -> list[Header]:

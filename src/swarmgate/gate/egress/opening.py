@@ -47,7 +47,12 @@ class Egress:
         self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
         self.desk = EgressDesk(plan, desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
         self._teacher = teacher
-        self.tidy = self.hosts.tidy
+
+    def tidy(self) -> None:
+        """Forget hosts that idle; end the tunnels of keys that are no longer good."""
+        self.hosts.tidy()
+        for tunnel in list(self.desk.tunnels):
+            tunnel.recheck()
 
     def open(self, front: Front) -> None:
         """Let requests in."""

@@ -2,13 +2,15 @@
 A CONNECT tunnel: one connection through the gate, admitted like a request, then bytes both ways.
 
 What happens inside is not seen: a tunnel takes one request of the host's budgets, a place while it lasts, and its bytes.
-It ends when either side ends, or after five minutes without a byte.
+It ends when either side ends, after five minutes without a byte, and when its caller's key is no longer good.
 """
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
-from swarmgate.core.events import CLIENT_LEFT, CONTENT, Ended, Lost, LostKind, Progress
+from swarmgate.core.events import CLIENT_LEFT, CONTENT, Ended, GivenUp, Lost, LostKind, Progress
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
+from swarmgate.core.scope import Scope
 from swarmgate.gate.egress.desk import EgressDesk
 from swarmgate.gate.egress.hosts import Place
 from swarmgate.gate.egress.signals import OK
@@ -29,27 +31,28 @@ USUAL_LIFE_MS = 3_600_000
 class Tunnel:
     """The caller's side of a tunnel (exchange.Caller, front.Listener)."""
 
-    __slots__ = ("_asker", "_desk", "_end", "_head", "_place", "call")
+    __slots__ = ("_asker", "_desk", "_head", "call", "end", "place")
 
     def __init__(
-        self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, asker: tuple[Identity, str]
+        self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, asker: tuple[Identity, Scope]
     ) -> None:
         self._desk = desk
-        self._end = end
+        self.end = end
         self._head = head
-        self._place = place
-        self._asker = asker  # what it says of itself, and the team of its key
+        self.place = place
+        self._asker = asker  # what it says of itself, and what its key allows
         self.call: Call | None = None
 
     def complete(self) -> None:
         """The head is all that there is: ask for the connection."""
         if self.call is not None:
             return
-        identity, team = self._asker
-        self.call = call = self._desk.call(self, self._place, identity, 0, team)
+        identity, scope = self._asker
+        self.call = call = self._desk.call(self, self.place, identity, 0, scope.team)
         call.effect = Effect.WRITE  # what flows inside is not known, and cannot be repeated
         if identity.timeout_ms is None:
             call.deadline_ms = call.arrived_ms + USUAL_LIFE_MS
+        self._desk.tunnels.add(self)
         self._desk.pump.arrive(call)
 
     def on_body(self, data: bytes) -> None:
@@ -72,23 +75,29 @@ class Tunnel:
         if self.call is not None and isinstance(self.call.wire, Pipe):
             self.call.wire.resume()
 
+    def recheck(self) -> None:
+        """End it if the key that opened it is no longer good."""
+        if self.call is not None and not self._desk.admits(self._asker[1]):
+            self._desk.fire(self.call, GivenUp(Reason.CALLER_KEY_REFUSED))
+
     def attempt(self, call: Call) -> "Pipe":
         """The connection to the host."""
-        return Pipe(self._desk, call, self._place, self._end)
+        return Pipe(self._desk, call, self)
 
     def show(self, _call: Call) -> None:
         """The tunnel is open."""
-        self._end.open_tunnel(IDLE_MS)
+        self.end.open_tunnel(IDLE_MS)
 
     def tell(self, call: Call, answer: Answer, _exchange: Exchange | None) -> None:
         """Say how the tunnel ended, once."""
         self.call = None
+        self._desk.tunnels.discard(self)
         if answer.end is End.CANCELLED:
             return
         if call.committed:
-            self._end.finish()
+            self.end.finish()
         else:
-            self._end.respond(*self._desk.told(call, answer, self._head))
+            self.end.respond(*self._desk.told(call, answer, self._head))
 
 
 class Pipe(HostWire):
@@ -101,10 +110,11 @@ class Pipe(HostWire):
         "_seen",
     )
 
-    def __init__(self, desk: EgressDesk, call: Call, place: Place, client: ClientEnd) -> None:
-        super().__init__(desk.exchanges, desk.upstreams, call, Origin(TUNNEL, place.target.host, place.target.port))
+    def __init__(self, desk: EgressDesk, call: Call, tunnel: Tunnel) -> None:
+        target = tunnel.place.target
+        super().__init__(desk.exchanges, desk.upstreams, call, Origin(TUNNEL, target.host, target.port))
         self._desk = desk
-        self._client = client
+        self._client = tunnel.end
         self._seen = self._active_ms = 0
 
     def send(self) -> bool:

@@ -6,7 +6,7 @@ changed since; at most four a second, however much happens. Who reads slowly mis
 again. While nobody listens nothing is looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 import msgspec
@@ -60,7 +60,7 @@ class Listening:
 
 
 class Events:
-    """Everybody who listens; `look` is called a few times a second."""
+    """Everybody who listens; `look` is called a few times a second. Streams of whom `admits` no longer knows end with it."""
 
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
@@ -68,6 +68,7 @@ class Events:
         self._seen: dict[str, BudgetView] = {}
         self._names: list[str] = []  # still to be looked at, the next one last
         self._quiet = 0
+        self.admits: Callable[[Scope], bool] = lambda _: True
 
     def __len__(self) -> int:
         return len(self._listening)
@@ -85,6 +86,9 @@ class Events:
 
     def look(self) -> None:
         """Tell everybody what changed since the last look; of many budgets, so many at a time."""
+        for one in [one for one in self._listening if not self.admits(one.viewer)]:
+            del self._listening[one]
+            one.end.finish()
         if not self._listening:
             self._seen.clear()
             self._names.clear()
