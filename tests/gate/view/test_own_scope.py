@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import json
+from typing import NamedTuple
 
 import httpx
 import pytest
 from stage import stage
 
 from swarmgate.core.scope import Scope, key_hash
+from swarmgate.gate.keeper import Keeper
+from swarmgate.gate.view.events import Events
 from swarmgate.gate.view.viewer import may_call
 
 TEXT = """
@@ -69,6 +72,13 @@ class Viewer:
         return await self._client.post("/swarmgate/v1/plan", json={"steps": [step]}, headers=self._headers)
 
 
+class Inside(NamedTuple):
+    """What no caller sees."""
+
+    keeper: Keeper
+    events: Events
+
+
 def run(scene):
     async def play():
         async with stage(text=TEXT) as running, httpx.AsyncClient(timeout=20) as client:
@@ -76,14 +86,15 @@ def run(scene):
             keeper = running.gate.ask_for_keys(required=False)
             keeper.replace(b"p", {key_hash(key, b"p"): scope for key, scope in KEYS.items()})
             viewers = {key[4:]: Viewer(client, key) for key in KEYS}
-            others = {"keyless": Viewer(client, ""), "keeper": keeper, "gate": running.gate}
-            return await scene(viewers | others, client)
+            return await scene(
+                viewers | {"keyless": Viewer(client, "")}, client, Inside(keeper, running.gate.window.events)
+            )
 
     return asyncio.run(play())
 
 
 def test_ti_04_a_team_sees_its_own_calls_and_no_others():
-    async def scene(viewers, _):
+    async def scene(viewers, _client, _inside):
         ids = {
             "red": await viewers["red"].call("small", agent="a1"),
             "blue": await viewers["blue"].call("big", agent="a1"),
@@ -103,7 +114,7 @@ def test_ti_04_a_team_sees_its_own_calls_and_no_others():
 
 
 def test_a_key_sees_the_budgets_that_its_calls_take_from():
-    async def scene(viewers, _):
+    async def scene(viewers, _client, _inside):
         await viewers["red"].call("small", agent="a1")
         await viewers["blue"].call("big", agent="a1")
         await viewers["keyless"].call("big", agent="a2")
@@ -129,7 +140,7 @@ def test_a_key_sees_the_budgets_that_its_calls_take_from():
 
 
 def test_the_stream_of_changes_is_as_narrow():
-    async def scene(viewers, client):
+    async def scene(viewers, client, _inside):
         await viewers["blue"].call("big", agent="a1")
         await viewers["red"].call("small", agent="a1")
         async with client.stream(
@@ -144,7 +155,7 @@ def test_the_stream_of_changes_is_as_narrow():
 
 
 def test_a_stream_ends_with_its_key_and_others_go_on():
-    async def scene(viewers, client):
+    async def scene(_viewers, client, inside):
         async with contextlib.AsyncExitStack() as streams:
             lines = {}
             for key in ("sgk_red", "sgk_blue", ""):
@@ -152,10 +163,10 @@ def test_a_stream_ends_with_its_key_and_others_go_on():
                 asked = client.stream("GET", "/swarmgate/v1/budgets/events", headers=headers)
                 lines[key] = (await streams.enter_async_context(asked)).aiter_lines()
                 assert await _event(lines[key])
-            viewers["keeper"].replace(b"p", {key_hash("sgk_blue", b"p"): KEYS["sgk_blue"]})
+            inside.keeper.replace(b"p", {key_hash("sgk_blue", b"p"): KEYS["sgk_blue"]})
             assert await asyncio.wait_for(_event(lines["sgk_red"]), 2) is None
-            assert len(viewers["gate"].window.events) == 2
-            viewers["gate"].window.events.close()
+            assert len(inside.events) == 2
+            inside.events.close()
 
     run(scene)
 
@@ -168,7 +179,7 @@ async def _event(lines):
 
 
 def test_heartbeats_of_two_teams_do_not_meet():
-    async def scene(viewers, _):
+    async def scene(viewers, _client, _inside):
         assert (await viewers["red"].read("alive?agent=a1"))["last_heard_ms"] is None
         assert (await viewers["blue"].read("alive?agent=a1"))["last_heard_ms"] is None
         assert (await viewers["red"].read("alive?agent=a1"))["last_heard_ms"] is not None
@@ -186,7 +197,7 @@ def test_heartbeats_of_two_teams_do_not_meet():
     ],
 )
 def test_a_key_plans_what_it_may_call(step, status):
-    async def scene(viewers, _):
+    async def scene(viewers, _client, _inside):
         answer = await viewers["red"].plan(step)
         assert answer.status_code == status, answer.text
 
@@ -194,7 +205,7 @@ def test_a_key_plans_what_it_may_call(step, status):
 
 
 def test_models_that_a_key_may_not_say_are_not_listed():
-    async def scene(viewers, _):
+    async def scene(viewers, _client, _inside):
         names = {key: [row["id"] for row in (await viewers[key].get("/v1/models")).json()["data"]] for key in viewers}
         assert names == {
             "red": ["small"],
