@@ -7,6 +7,7 @@ from swarmgate.lab.scenario import Check, ConcurrencyLimit, Load, Target
 from swarmgate.lab.scenario_file import load_shipped, parse, shipped
 
 STORIES = {
+    "deep-research",
     "hidden-limit",
     "p2-flood",
     "planner",

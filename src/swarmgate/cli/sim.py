@@ -83,8 +83,10 @@ def resized(scenario: Scenario, agents: int | None, seconds: int | None) -> Scen
         scenario = scenario.model_copy(update={"duration_s": seconds, "warmup_s": warmup_s})
     if agents is not None:
         share = agents / scenario.agents
-        loads = tuple(load.model_copy(update={"agents": max(1, round(load.agents * share))}) for load in scenario.loads)
-        scenario = scenario.model_copy(update={"loads": loads})
+        for kind in ("loads", "crawls"):
+            tables = getattr(scenario, kind)
+            fewer = tuple(one.model_copy(update={"agents": max(1, round(one.agents * share))}) for one in tables)
+            scenario = scenario.model_copy(update={kind: fewer})
     return scenario
 
 

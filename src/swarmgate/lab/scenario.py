@@ -14,9 +14,11 @@ from swarmgate.lab import limiters
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.quantiles import Quantiles
+from swarmgate.lab.traces.shipped import trace_of
 from swarmgate.lab.workload import KINDS, Demand, LoadKind, Priority, lengths
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
+Host = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=253)]
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 NotNegative = Annotated[int, Field(ge=0, le=2**53)]
 Percent = Annotated[int, Field(ge=1, le=100)]
@@ -122,7 +124,7 @@ class Target(_Table):
     of the next rung) are what the operator tells the gate.
     """
 
-    name: Name
+    name: Host
     limits: Annotated[tuple[Limit, ...], Field(strict=False)]
     keys: Positive = 1
     scopes: Positive = 1
@@ -196,6 +198,33 @@ class Load(_Table):
         )
 
 
+class Crawl(_Table):
+    """
+    `agents` that fetch pages of many hosts: each plays a session of `trace` (lab/traces), and asks once for each host in it.
+
+    An agent asks `per_minute`, whatever became of what it asked before; what is deferred it repeats with its ticket. Hosts
+    that no target describes have these `limits`. A trace is a shipped one or a file.
+    """
+
+    name: Name
+    trace: str
+    agents: Annotated[int, Field(ge=1, le=100_000)]
+    limits: Annotated[tuple[Limit, ...], Field(strict=False)]
+    per_minute: Annotated[float, Field(gt=0, le=60_000)] = 60
+    priority: Priority = "P1"
+    deadline_s: Positive = 86_400
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> "Crawl":
+        try:
+            calls = trace_of(self.trace).calls
+        except (LabError, OSError) as error:
+            raise LabError("trace", str(error)) from None
+        if not any(call.hosts for call in calls):
+            raise LabError("trace", f"{self.trace!r} names no hosts; the shipped 'deep-research' does")
+        return self
+
+
 def _fixed(tokens: int | None) -> Quantiles | None:
     return Quantiles((tokens, tokens)) if tokens else None
 
@@ -217,6 +246,7 @@ Metric = Literal[
     "order_inversions",  # admissions before a better ticket of the same line that would have fitted
     "start_after_earliest_ms",  # most by which a call of the load started after its own earliest instant
     "wait_behind_other_target_ms",  # growth of the worst wait for other targets by the calls that wait for this one
+    "makespan_of_bound",  # time until the last page, less one window, in times of requests / compiled rate of the host that binds
     "served_share",  # calls of the load answered, as a share of those it wanted
     "wait_p99_ms",  # queue wait of the class or load
     "wall_s_per_virtual_minute",  # cost of the simulation itself
@@ -253,15 +283,16 @@ class Scenario(_Table):
     duration_s: Annotated[int, Field(ge=1, le=7 * 86_400)]
     warmup_s: NotNegative = 0
     gates: Annotated[int, Field(ge=1, le=MOST_GATES)] = 1
-    targets: Annotated[tuple[Target, ...], Field(strict=False)]
-    loads: Annotated[tuple[Load, ...], Field(strict=False)]
+    targets: Annotated[tuple[Target, ...], Field(strict=False)] = ()
+    loads: Annotated[tuple[Load, ...], Field(strict=False)] = ()
+    crawls: Annotated[tuple[Crawl, ...], Field(strict=False)] = ()
     faults: Annotated[tuple[Fault, ...], Field(strict=False)] = ()
     checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
 
     @property
     def agents(self) -> int:
-        """How many agents all loads have."""
-        return sum(load.agents for load in self.loads)
+        """How many agents all loads and crawls have."""
+        return sum(load.agents for load in self.loads) + sum(crawl.agents for crawl in self.crawls)
 
     def target(self, name: str) -> Target:
         """The target of that name."""

@@ -29,11 +29,14 @@ _LIMITS = (
     scenario.ConcurrencyLimit,
 )
 _FROM_THE_FILE = ("name", "story")
+_OF_LIMITS = sorted({key for limit in _LIMITS for key in limit.model_fields})
 _KEYS: dict[str, Collection[str]] = {
     "": [key for key in Scenario.model_fields if key not in _FROM_THE_FILE],
     "targets": list(scenario.Target.model_fields),
-    "targets.limits": sorted({key for limit in _LIMITS for key in limit.model_fields}),
+    "targets.limits": _OF_LIMITS,
     "loads": list(scenario.Load.model_fields),
+    "crawls": list(scenario.Crawl.model_fields),
+    "crawls.limits": _OF_LIMITS,
     "faults": list(Fault.__match_args__),
     "checks": list(scenario.Check.model_fields),
 }
@@ -105,7 +108,7 @@ def _names(raw: dict[str, Any], key: str) -> list[str]:
 
 def _references(raw: dict[str, Any]) -> Iterator[tuple[Loc, dict[str, Any], str, Collection[str]]]:
     """Each table with a key that must name something, and the names that there are."""
-    targets, loads = _names(raw, "targets"), _names(raw, "loads")
+    targets, loads, crawls = _names(raw, "targets"), _names(raw, "loads"), _names(raw, "crawls")
     gates = raw.get("gates", 1)
     places = places_of(targets, gates if isinstance(gates, int) and gates <= MOST_GATES else MOST_GATES)
     for loc, table in _tables(raw, "targets"):
@@ -115,7 +118,7 @@ def _references(raw: dict[str, Any]) -> Iterator[tuple[Loc, dict[str, Any], str,
         yield loc, table, "target", targets
     for loc, table in _tables(raw, "checks"):
         yield loc, table, "target", targets
-        yield loc, table, "load", loads
+        yield loc, table, "load", loads + crawls
     for loc, table in _tables(raw, "faults"):
         if isinstance(kind := table.get("kind"), str) and kind in RULES:
             yield loc, table, "where", places[RULES[kind].place]
@@ -125,9 +128,11 @@ def _unresolved(raw: dict[str, Any]) -> Iterator[tuple[Loc, str]]:
     for loc, table, key, names in _references(raw):
         if isinstance(value := table.get(key), str) and value not in names:
             yield (*loc, key), f"{value!r} is not there; {nearest(value, names)}"
-    for key in ("targets", "loads"):
-        if raw.get(key) == []:
-            yield (key,), "is empty: at least one is needed"
+    if not raw.get("crawls"):
+        for key in ("targets", "loads"):
+            if raw.get(key, []) == []:
+                yield (key,), "is empty: at least one is needed"
+    for key in ("targets", "loads", "crawls"):
         seen: list[Any] = []
         for loc, table in _tables(raw, key):
             if "name" in table and table["name"] in seen:

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from swarmgate.lab import scenario as told
 from swarmgate.lab.baselines import Baseline, Direct, OneBudget
+from swarmgate.lab.crawl import players, with_hosts
 from swarmgate.lab.sim.target import Reply, Request, SimTarget
 from swarmgate.lab.sim.virtual_time import VirtualTime
-from swarmgate.lab.workload import Agent, Wanted, agents
+from swarmgate.lab.workload import Player, Wanted
 
 
 class ArmResult(NamedTuple):
-    """What came of one arm."""
+    """What came of one arm; `over_by_target` has the targets that were sent more than they take."""
 
     name: str
     wanted: int
@@ -24,6 +25,7 @@ class ArmResult(NamedTuple):
     refused_429: int
     over_limit: int
     wait_p99_ms: int
+    over_by_target: dict[str, int]
 
 
 class Arm:
@@ -31,14 +33,14 @@ class Arm:
 
     def __init__(self, name: str, scenario: told.Scenario, seed: int, baseline: Callable[[Random], Baseline]) -> None:
         self.name = name
-        self.scenario = scenario
+        self.scenario = scenario = with_hosts(scenario)
         self.time = VirtualTime()
         self._rng = Random(seed)
         self.targets = {
             one.name: SimTarget(one, self.time, Random(self._rng.getrandbits(64))) for one in scenario.targets
         }
         self._baseline = baseline(self._rng)
-        self._agents = [one for load in scenario.loads for one in agents(load.demand(), Random(f"{seed}/{load.name}"))]
+        self._agents = players(scenario, seed)
         self._wanted = self._answered = 0
         self._waits: list[int] = []
 
@@ -47,30 +49,32 @@ class Arm:
         for agent in self._agents:
             self._next(agent, 0)
         self.time.run(self.scenario.duration_s * 1_000)
-        witnesses = [(one, witness) for one in self.scenario.targets for witness in self.targets[one.name].witnesses]
-        over = sum(
-            witness.over_limit(limit.limit, limit.window_ms, limit.unit)
-            for one, witness in witnesses
-            for limit in one.limits
-            if not isinstance(limit, told.ConcurrencyLimit)
-        )
+        over = {one.name: excess for one in self.scenario.targets if (excess := self._over_limit(one))}
         self._waits.sort()
         p99 = self._waits[int(len(self._waits) * 0.99)] if self._waits else 0
-        refused = sum(witness.refused for _, witness in witnesses)
-        return ArmResult(self.name, self._wanted, self._answered, refused, over, p99)
+        refused = sum(witness.refused for target in self.targets.values() for witness in target.witnesses)
+        return ArmResult(self.name, self._wanted, self._answered, refused, sum(over.values()), p99, over)
 
-    def _next(self, agent: Agent, free_ms: int) -> None:
+    def _over_limit(self, target: told.Target) -> int:
+        return sum(
+            witness.over_limit(limit.limit, limit.window_ms, limit.unit)
+            for witness in self.targets[target.name].witnesses
+            for limit in target.limits
+            if not isinstance(limit, told.ConcurrencyLimit)
+        )
+
+    def _next(self, agent: Player, free_ms: int) -> None:
         wanted = agent.next(free_ms)
         if wanted is not None:
             self.time.at(wanted.t_ms, self._want, agent, wanted)
 
-    def _want(self, agent: Agent, wanted: Wanted) -> None:
+    def _want(self, agent: Player, wanted: Wanted) -> None:
         self._wanted += 1
         self._try(agent, wanted, 0, None)
         if not agent.closed:
             self._next(agent, 0)
 
-    def _try(self, agent: Agent, wanted: Wanted, sends: int, hint_ms: int | None) -> None:
+    def _try(self, agent: Player, wanted: Wanted, sends: int, hint_ms: int | None) -> None:
         now_ms = self.time.now_ms()
         at_ms = self._baseline.next_send(now_ms, sends, hint_ms)
         if at_ms is None or at_ms >= wanted.deadline_ms:
@@ -78,7 +82,7 @@ class Arm:
         else:
             self.time.at(at_ms + self.targets[wanted.target].path.sample(self._rng), self._arrive, agent, wanted, sends)
 
-    def _arrive(self, agent: Agent, wanted: Wanted, sends: int) -> None:
+    def _arrive(self, agent: Player, wanted: Wanted, sends: int) -> None:
         target = self.targets[wanted.target]
         key = self._rng.randrange(target.settings.keys)
         request = Request(
@@ -90,14 +94,14 @@ class Arm:
         if reply.status == 200:
             self._waits.append(self.time.now_ms() - wanted.t_ms)
 
-    def _back(self, agent: Agent, wanted: Wanted, sends: int, reply: Reply) -> None:
+    def _back(self, agent: Player, wanted: Wanted, sends: int, reply: Reply) -> None:
         if reply.status == 200:
             self._answered += 1
             self._over(agent)
         else:
             self._try(agent, wanted, sends, reply.wait_ms)
 
-    def _over(self, agent: Agent) -> None:
+    def _over(self, agent: Player) -> None:
         if agent.closed:
             self._next(agent, self.time.now_ms())
 
@@ -109,7 +113,7 @@ def direct(scenario: told.Scenario, seed: int) -> ArmResult:
 
 def one_budget(scenario: told.Scenario, seed: int) -> ArmResult:
     """One rate for everything, set so that the weakest target holds."""
-    weakest = min(_requests_per_minute(one, scenario) for one in scenario.targets)
+    weakest = min(_requests_per_minute(one, scenario) for one in with_hosts(scenario).targets)
     allowed = max(1, int(weakest * 0.8))
     return Arm("one global budget", scenario, seed, lambda rng: OneBudget(allowed, 60_000, rng)).run()
 

@@ -239,11 +239,11 @@ def goodput_ratio(world: World) -> float:
     """What passed of what was possible: per target the smaller of demand and compiled rate, weighed by requests."""
     from_ms, until_ms = measured(world)
     passed = possible = 0.0
+    wanted = Counter(job.wanted.target for job in jobs(world))
     for target in world.scenario.targets:
-        wanted = [job for job in jobs(world) if job.wanted.target == target.name]
         through = sum(one.passed(from_ms, until_ms) for one in world.targets[target.name].witnesses)
         used = use(world, target) if world.policies[target.name].hidden else use_of_compiled(world, target)
-        most = min(len(wanted), through / used) if used > 0 else len(wanted)
+        most = min(wanted[target.name], through / used) if used > 0 else wanted[target.name]
         passed += min(through, most) if most else 0
         possible += most
     return passed / possible if possible else 1.0

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.lab.sim import measures
+from swarmgate.lab.sim import makespan, measures
 from swarmgate.lab.sim.arms import ArmResult
 from swarmgate.lab.sim.verdicts import Verdict, violations
 from swarmgate.lab.sim.world import World
@@ -42,6 +42,7 @@ class Result:
             "violations": self.broken,
             "trace_hash": world.time.trace_hash,
             "targets": {target.name: _target(world, target.name) for target in world.scenario.targets},
+            "crawl": makespan.as_json(world, self.arms) if world.scenario.crawls else None,
             "waits": {rank: _waits(world, rank) for rank in ("P0", "P1", "P2") if measures.jobs(world, None, rank)},
             "ends": _ends(world),
             "checks": [
@@ -58,7 +59,9 @@ class Result:
 
     def as_text(self) -> RenderableType:
         """Tables for people."""
-        parts: list[RenderableType] = [_target_table(self.world), _wait_table(self.world)]
+        crawls = self.world.scenario.crawls
+        hosts = makespan.as_text(self.world, self.arms) if crawls else _target_table(self.world)
+        parts: list[RenderableType] = [hosts, _wait_table(self.world)]
         if self.arms:
             parts.append(_arm_table(self.world, self.arms))
         if self.verdicts:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple, get_args
 
 from swarmgate.lab import scenario as told
+from swarmgate.lab.crawl import with_hosts
 from swarmgate.lab.faults import Fault, FaultKind, random_plan, without
 from swarmgate.lab.scenario_file import load_shipped
 from swarmgate.lab.sim.measures import answered_share, goodput_ratio
@@ -20,6 +21,7 @@ from swarmgate.lab.sim.world import World
 AGENTS = 50
 SECONDS = 60
 KEYS = 2
+CRAWLERS = 8  # of whom each meets a dozen hosts or more
 MOST_PER_MINUTE = 20.0
 MOST_CALLS = 600.0  # of one load in a minute, so that a runaway is still one
 CALM_SHARE = 5  # every fifth seed has no faults at all
@@ -66,6 +68,7 @@ def small(name: str, seed: int = 0) -> told.Scenario:
         )
         for load in scenario.loads
     )
+    crawls = tuple(crawl.model_copy(update={"agents": CRAWLERS}) for crawl in scenario.crawls)
     below = [*scenario.targets[1:], scenario.targets[0]] if seed % 2 and len(scenario.targets) > 1 else ()
     targets = tuple(
         target.model_copy(
@@ -81,6 +84,7 @@ def small(name: str, seed: int = 0) -> told.Scenario:
     return scenario.model_copy(
         update={
             "loads": loads,
+            "crawls": crawls,
             "targets": targets,
             "duration_s": SECONDS,
             "warmup_s": 5,
@@ -96,7 +100,7 @@ def trial_of(name: str, seed: int) -> Trial:
     scenario = small(name, seed)
     if seed % CALM_SHARE == 0:
         return Trial(name, seed, ())
-    targets = [target.name for target in scenario.targets]
+    targets = [target.name for target in with_hosts(scenario).targets]
     return Trial(name, seed, random_plan(rng, FAULTS_BELOW_MS, targets=targets, gates=scenario.gates))
 
 
@@ -117,7 +121,7 @@ def lively(name: str, seed: int) -> Trial:
     rng = Random(f"{name}/{seed}/live")
     scenario = small(name, seed)
     kinds = [kind for kind in get_args(FaultKind) if kind not in FOR_GOOD]
-    targets = [target.name for target in scenario.targets]
+    targets = [target.name for target in with_hosts(scenario).targets]
     return Trial(name, seed, random_plan(rng, FAULTS_BELOW_MS, kinds, targets=targets, gates=scenario.gates))
 
 

@@ -19,7 +19,7 @@ from swarmgate.lab.sim.gate import SimGate
 from swarmgate.lab.sim.target import Request
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
-from swarmgate.lab.workload import Agent, Wanted
+from swarmgate.lab.workload import Player, Wanted
 
 RANKS = {"P0": 0, "P1": 1, "P2": 2}
 SDK_READS_MS = 600_000  # the default of the official SDKs
@@ -45,7 +45,7 @@ class Job:
         "wanted",
     )
 
-    def __init__(self, agent: Agent, wanted: Wanted) -> None:
+    def __init__(self, agent: Player, wanted: Wanted) -> None:
         self.agent = agent
         self.wanted = wanted
         self.call: Call | None = None
@@ -80,7 +80,7 @@ class Swarm:
     )
 
     def __init__(
-        self, time: VirtualTime, weather: Weather, gates: list[SimGate], agents: list[Agent], scenario: told.Scenario
+        self, time: VirtualTime, weather: Weather, gates: list[SimGate], agents: list[Player], scenario: told.Scenario
     ) -> None:
         self._time = time
         self._weather = weather
@@ -102,12 +102,12 @@ class Swarm:
         for number, agent in enumerate(self.agents):
             self._want_next(agent, number, 0)
 
-    def _want_next(self, agent: Agent, number: int, free_ms: int) -> None:
+    def _want_next(self, agent: Player, number: int, free_ms: int) -> None:
         wanted = None if self.closing else agent.next(free_ms)
         if wanted is not None:
             self._time.at(wanted.t_ms, self._want, agent, number, wanted)
 
-    def _want(self, agent: Agent, number: int, wanted: Wanted) -> None:
+    def _want(self, agent: Player, number: int, wanted: Wanted) -> None:
         if self.closing:
             return
         job = Job(agent, wanted)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from swarmgate.lab import scenario as told
 from swarmgate.lab.sim import measures
+from swarmgate.lab.sim.makespan import makespan
 from swarmgate.lab.sim.measures import Twin
 from swarmgate.lab.sim.world import World
 
@@ -99,6 +100,7 @@ _WORLD: dict[str, Callable[[World, told.Check, Twin], float]] = {
     "order_inversions": lambda world, _check, _twin: world.umpire.inversions,
     "start_after_earliest_ms": lambda world, check, _twin: measures.start_after_earliest_ms(world, check.load),
     "wait_behind_other_target_ms": lambda world, check, twin: measures.wait_behind_other_ms(world, check.target, twin),
+    "makespan_of_bound": lambda world, _check, _twin: makespan(world).of_bound,
     "served_share": lambda world, check, _twin: measures.served_share(world, check.load),
     "wait_p99_ms": lambda world, check, _twin: measures.quantile(
         measures.waits(measures.jobs(world, check.load, check.priority)), 0.99

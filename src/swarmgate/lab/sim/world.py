@@ -19,6 +19,7 @@ from swarmgate.core.passage import touch
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.lab import scenario as told
+from swarmgate.lab.crawl import players, with_hosts
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.sim.gate import LONG_AGO_MS, Setting, SimGate, Watcher
 from swarmgate.lab.sim.idleness import could_run, leaders
@@ -30,7 +31,6 @@ from swarmgate.lab.sim.umpire import Umpire
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
 from swarmgate.lab.sim.wire import SimWire
-from swarmgate.lab.workload import agents
 
 DRAIN_MS = 400_000  # longer than any caller's deadline and the lease after it
 LEASES_END_MS = 200_000
@@ -46,7 +46,7 @@ class World:
     """Everything of one run; `run` it once, then measure it."""
 
     def __init__(self, scenario: told.Scenario, seed: int, plan: tuple[Fault, ...] | None = None) -> None:
-        self.scenario = scenario
+        self.scenario = scenario = with_hosts(scenario)
         self.seed = seed
         self.time = VirtualTime()
         rng = Random(seed)
@@ -60,7 +60,6 @@ class World:
         self.policies = {target.name: TargetPolicy(target, self._largest(target.name)) for target in scenario.targets}
         self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)))
         self.shared = self._shared(faults)
-        swarm = [one for load in scenario.loads for one in agents(load.demand(), Random(f"{seed}/{load.name}"))]
         self.gates: list[SimGate] = []
         setting = Setting(
             self.time,
@@ -91,7 +90,7 @@ class World:
         self.orphaned = 0
         self._idle: dict[Call, tuple[int, int]] = {}  # by call: how often it had asked, and looks since
         self.idled = 0
-        self.swarm = Swarm(self.time, self.weather, self.gates, swarm, scenario)
+        self.swarm = Swarm(self.time, self.weather, self.gates, players(scenario, seed), scenario)
         for fault in faults:
             self._strike(fault)
 
