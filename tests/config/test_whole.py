@@ -157,3 +157,19 @@ def test_a_lost_line_is_never_another_configuration_in_silence(line):
     text = GOOD.replace(f"{line}\n", "")
     with contextlib.suppress(FileError):
         assert parse(text, {"KEY": CANARY}) != parse(GOOD, {"KEY": CANARY})
+
+
+def test_input_and_output_may_be_limited_apart():
+    apart = '["400_000 input tokens per 60s", "90_000 output_tokens per 1m"]'
+    text = GOOD.replace('["200_000 tokens per 1m", "50 concurrent"]', apart)
+    assert parse(text + "\n", {"KEY": CANARY}).targets["openai"].key_limits == (
+        Quota(400_000, Unit.INPUT_TOKENS, 60_000),
+        Quota(90_000, Unit.OUTPUT_TOKENS, 60_000),
+    )
+    (told,) = problems(text.replace("90_000 output", "9_000 output"))
+    assert told[1] == "targets.openai.key_limits[1]"
+    assert "largest_output says how large the largest is" in told[2]
+    (told,) = problems(text.replace("400_000 input", "4_000 input"))
+    assert "largest_tokens says how large the largest is" in told[2]
+    (told,) = problems(text.replace("400_000 input tokens", "400_000 inputs"))
+    assert "nearest is 'input_tokens'" in told[2]

@@ -17,7 +17,7 @@ published = st.builds(
     Published,
     amount=st.integers(1, 10**9),
     window_ms=st.integers(1, 3_600_000 - 1),
-    unit=st.sampled_from([Unit.REQUESTS, Unit.TOKENS]),
+    unit=st.sampled_from([Unit.REQUESTS, Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS]),
     headroom_percent=st.integers(1, 100),
     answer_ms=st.integers(0, 60_000),
     largest=st.tuples(*[st.integers(1, 50_000)] * 3),
@@ -62,6 +62,16 @@ def test_token_minutes_yield_most_and_let_the_largest_call_in(amount, largest):
     assert made.limits.burst >= largest
     if amount >= 16 * largest:
         assert made.yield_permille >= 750
+
+
+@given(st.integers(1_000, 10**8), st.integers(1, 300))
+def test_only_output_is_never_on_its_way(amount, largest):
+    ways = {
+        unit: compile_limit(Published(amount, 60_000, unit, largest=(largest,) * 3)).way()
+        for unit in (Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS)
+    }
+    assert ways[Unit.OUTPUT_TOKENS] is None
+    assert ways[Unit.INPUT_TOKENS] == ways[Unit.TOKENS] is not None
 
 
 @pytest.mark.parametrize(

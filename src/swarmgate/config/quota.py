@@ -1,4 +1,4 @@
-"""How a limit is written: `500 per 60s`, `200_000 tokens per 1m`, `50 concurrent`."""
+"""How a limit is written: `500 per 60s`, `200_000 tokens per 1m`, `40_000 input tokens per 60s`, `50 concurrent`."""
 
 import re
 from typing import Annotated, NamedTuple
@@ -10,10 +10,10 @@ from swarmgate.core.compiler import Unit
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 
-_LIMIT = re.compile(r"([0-9][0-9_]{0,17})(\.[0-9]{1,6})?(?: ([A-Za-z_]+))?(?: per (.+))?")
+_LIMIT = re.compile(r"([0-9][0-9_]{0,17})(\.[0-9]{1,6})?(?: ([A-Za-z_]+(?: tokens)?))?(?: per (.+))?")
 _DOLLARS = "USD"
 _MICRO = 1_000_000
-_OF_MODELS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT)
+_OF_MODELS = (Unit.REQUESTS, Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS, Unit.CONCURRENT)
 _OF_CALLERS = (Unit.REQUESTS, Unit.TOKENS, Unit.CONCURRENT, Unit.MICRO)
 _OF_HOSTS = (Unit.REQUESTS, Unit.BYTES, Unit.POINTS, Unit.CONCURRENT)
 
@@ -43,6 +43,7 @@ def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
     if found is None:
         raise BadInput("", f'{text!r} is no limit; write "500 per 60s", "200_000 tokens per 1m" or "50 concurrent"')
     amount, fraction, unit, window = found.groups()
+    unit = unit and unit.replace(" ", "_")
     units = {_DOLLARS if one is Unit.MICRO else one.value: one for one in metered}
     if unit is not None and unit not in units:
         raise BadInput("", f"{unit!r} is no unit that is metered here; {nearest(unit, units)}")

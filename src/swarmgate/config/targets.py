@@ -9,7 +9,7 @@ from swarmgate.config.problems import Mistakes
 from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
-from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
+from swarmgate.core.compiler import HEADROOM_PERCENT, OF_TOKENS, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
 
 Provider = Literal[  # those that have a table in `providers/`
@@ -33,7 +33,8 @@ class Target(Table):
 
     `provider` names its dialect and `auth` the header of its keys, where its host does not say so. `limits` hold for all
     its keys together, `key_limits` for each key; `headroom` is the percentage of a published limit that is used;
-    `largest_tokens` the largest call that must still fit a limit on tokens.
+    `largest_tokens` the largest call that must still fit a limit on tokens, `largest_output` the largest answer that must
+    fit one on output tokens.
     """
 
     base_url: BaseUrlText
@@ -44,10 +45,11 @@ class Target(Table):
     limits: Limits = ()
     key_limits: Limits = ()
     largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
+    largest_output: Annotated[int, Field(ge=1, le=10_000_000)] = 4_096
 
     def published(self, quota: Quota, line: str = "") -> Published:
         """A quota of this target as the compiler wants it; its calls wait in `line`."""
-        largest = self.largest_tokens if quota.unit is Unit.TOKENS else 1
+        largest = self._largest(quota.unit)
         return Published(
             quota.amount,
             quota.window_ms,
@@ -74,6 +76,12 @@ class Target(Table):
         try:
             compile_limit(self.published(quota))
         except BadLimit as bad:
-            knob = "; largest_tokens says how large the largest call is" if quota.unit is Unit.TOKENS else ""
+            field = "largest_output" if quota.unit is Unit.OUTPUT_TOKENS else "largest_tokens"
+            knob = f"; {field} says how large the largest is" if quota.unit in OF_TOKENS else ""
             return f"{quota}: {bad.reason}{knob}"
         return ""
+
+    def _largest(self, unit: Unit) -> int:
+        if unit is Unit.OUTPUT_TOKENS:
+            return self.largest_output
+        return self.largest_tokens if unit in OF_TOKENS else 1

@@ -190,7 +190,7 @@ def _owners(ladders: Ladders) -> Iterator[tuple[str, tuple[str, str]]]:
     """Each budget with its target, and a key that takes from it."""
     for rung in ladders.rungs:
         for route in rung.routes.values():
-            for name in (*(demand[0] for demand in route.fixed), *route.metered):
+            for name in (*(demand[0] for demand in route.fixed), *route.metered, *route.inputs, *route.outputs):
                 yield name, (rung.target, route.key)
 
 

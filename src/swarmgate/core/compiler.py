@@ -27,10 +27,15 @@ class Unit(StrEnum):
 
     REQUESTS = "requests"
     TOKENS = "tokens"
+    INPUT_TOKENS = "input_tokens"
+    OUTPUT_TOKENS = "output_tokens"
     BYTES = "bytes"
     POINTS = "points"
     MICRO = "micro"
     CONCURRENT = "concurrent"
+
+
+OF_TOKENS = frozenset({Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +161,13 @@ def _bucket(published: Published) -> Compiled | None:
     steady = amount * published.headroom_percent * fine // 100
     # What is left beside the steady rate is shared: a burst, the burst of one fault, and what is on its way.
     left = amount - _arrives(steady, fine, window_ms, fresh)
-    undelivered = max(largest, left // 3)
+    ways = published.unit is not Unit.OUTPUT_TOKENS  # what is generated at the target is never on its way there
+    undelivered = max(largest, left // 3) if ways else 0
     burst = min((left - undelivered) // 2, amount // 4)
     if published.burst is not None:
         burst = min(burst, published.burst)
     if burst < largest:
-        burst, undelivered = largest, largest
+        burst, undelivered = largest, largest if ways else 0
         room = amount + 1 - 2 * burst - undelivered  # floor(): the fraction below one more unit is free
         if room <= 0:
             return None

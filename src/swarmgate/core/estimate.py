@@ -1,10 +1,13 @@
 """
-How much output a call will have: the P90 seen for its model and task type (design 4: Level).
+How much of a call will count: the P90 of the outputs seen for its model and task type (design 4: Level), and the P90 of the
+share of their prompts that no cache held, where a provider counts only that.
 
 A histogram of geometric buckets, eight per doubling, that halves itself so that it follows a change within a few hundred
-answers. The first call of a kind reserves min(max_tokens, 1,024); nothing is ever reserved beyond what the caller allows.
+answers. The first call of a kind reserves min(max_tokens, 1,024); nothing is ever reserved beyond what the caller allows. The
+first prompts count whole.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 FIRST_TOKENS = 1_024
@@ -18,20 +21,28 @@ class Charge(StrEnum):
     """What a provider counts against a limit in tokens, and when."""
 
     PROMPT_THEN_OUTPUT = "prompt_then_output"  # the output as it is made
+    UNCACHED_THEN_OUTPUT = "uncached_then_output"  # the same, but for what of the prompt is read from a cache
     PROMPT_AND_LARGEST_OUTPUT = "prompt_and_largest_output"  # at admission, whatever is made of it
     PROMPT = "prompt"  # the output is not counted
 
 
 class OutputEstimate:
-    """The outputs of one model and task type, as counts per bucket; `likely` is their P90."""
+    """
+    The outputs of one model and task type, as counts per bucket; `likely` is their P90.
 
-    __slots__ = ("_counts", "_look_at", "_total", "likely")
+    `fresh_permille` is the P90 of the share of their prompts that counts.
+    """
+
+    __slots__ = ("_counts", "_fresh", "_look_at", "_reads", "_total", "fresh_permille", "likely")
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._total = 0
         self._look_at = 1
         self.likely = FIRST_TOKENS
+        self.fresh_permille = 1_000
+        self._fresh: OutputEstimate | None = None
+        self._reads = 0
 
     def seen(self, tokens: int) -> None:
         """Learn from one whole answer."""
@@ -40,6 +51,16 @@ class OutputEstimate:
         self._total += 1
         if self._total >= self._look_at:
             self._look()
+
+    def read(self, counted: int, prompt: int) -> None:
+        """Learn from one prompt of which `counted` tokens counted; after a few are seen it is relied on."""
+        if self._fresh is None:
+            self._fresh = OutputEstimate()
+        fresh = self._fresh
+        fresh.seen(-(-max(0, counted) * 1_000 // max(1, prompt)))
+        self._reads += 1
+        if self._reads >= LOOK_EVERY:
+            self.fresh_permille = min(1_000, fresh.likely)
 
     def reserve(self, allowed: int) -> int:
         """Tokens to reserve for a call that allows at most `allowed` (0 = it does not say)."""
@@ -88,7 +109,15 @@ def charged(charge: Charge, prompt: int, allowed: int, likely: OutputEstimate) -
         return prompt, 0
     if charge is Charge.PROMPT_AND_LARGEST_OUTPUT:
         return prompt + (allowed or likely.likely), 0
+    if charge is Charge.UNCACHED_THEN_OUTPUT:
+        prompt = -(-prompt * likely.fresh_permille // 1_000)
     return prompt, likely.reserve(allowed)
+
+
+def common_charge(charges: Iterable[Charge]) -> Charge:
+    """What to charge a call for that any of several providers may serve: one that counts all of a prompt is believed."""
+    first, *others = charges
+    return Charge.PROMPT_THEN_OUTPUT if first is Charge.UNCACHED_THEN_OUTPUT and {*others} - {first} else first
 
 
 def _bucket(tokens: int) -> int:

@@ -81,7 +81,7 @@ class Ended(NamedTuple):
     The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate).
 
     `left`: what it says is left of its key's quota, if it says so. `status` is told of errors. `cost`: micro-units, where money
-    is counted; -1 = unknown.
+    is counted; -1 = unknown. `beyond`: how much of `used` is prompt beyond its estimate.
     """
 
     outcome: Outcome
@@ -89,6 +89,7 @@ class Ended(NamedTuple):
     left: QuotaLeft | None = None
     status: int = 0
     cost: int = -1
+    beyond: int = 0
 
 
 class StoreLost(NamedTuple):

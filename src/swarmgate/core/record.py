@@ -75,7 +75,7 @@ class Route(NamedTuple):
     One key at one deployment, and the budgets it takes from.
 
     `fixed` are demands that do not depend on the call; `metered` budgets take its prompt at once and reserve its
-    output; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends, and
+    output, `inputs` its prompt only, `outputs` its output only; of the budgets that reserve, `first_byte` are given back when the answer begins, `whole` when it ends, and
     `ways` when the request is delivered; of these, `weighed` reserve the prompt (design 4: Compiler, U). `money` budgets
     reserve what the call will probably cost, in micro-units.
     """
@@ -89,6 +89,8 @@ class Route(NamedTuple):
     weighed: tuple[str, ...] = ()
     fresh_ms: int = 250
     money: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     def demands(self, prompt: int, reserve: int, money: int = 0) -> tuple[Demand, ...]:
         """What a call of that size takes."""
@@ -99,11 +101,15 @@ class Route(NamedTuple):
             demands.append((name, 0, prompt))  # noqa: PERF401  see above
         for name in self.money:
             demands.append((name, 0, money))  # noqa: PERF401  see above
+        for name in self.inputs:
+            demands.append((name, prompt, 0))  # noqa: PERF401  see above
+        for name in self.outputs:
+            demands.append((name, 0, reserve))  # noqa: PERF401  see above
         return tuple(demands)
 
     def budgets(self) -> tuple[str, ...]:
         """Every budget in which this route keeps a lease."""
-        return self.metered + self.first_byte + self.whole + self.ways + self.money
+        return self.metered + self.outputs + self.first_byte + self.whole + self.ways + self.money
 
     def plus(self, caps: "Route") -> "Route":
         """This route, taking from the budgets of a caller's caps as well: one demand, all or nothing."""
@@ -117,6 +123,8 @@ class Route(NamedTuple):
             self.weighed + caps.weighed,
             self.fresh_ms,
             self.money + caps.money,
+            self.inputs + caps.inputs,
+            self.outputs + caps.outputs,
         )
         return tuple.__new__(Route, joined)
 

@@ -14,8 +14,6 @@ from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limi
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Route
 
-_SIZES = frozenset({Unit.TOKENS, Unit.BYTES})  # known in part at admission, in full at the end
-
 
 class Budget(NamedTuple):
     """
@@ -49,22 +47,29 @@ def budget(name: str, published: Published, kind: BudgetKind | None = None) -> B
 def route(key: str, budgets: Iterable[Budget]) -> Route:
     """The route of a key through these budgets."""
     fixed: list[Demand] = []
-    metered: list[str] = []
+    metered: list[str] = []  # known in part at admission, in full at the end
     first_byte: list[str] = []
     whole: list[str] = []
     ways: list[str] = []
     weighed: list[str] = []
     money: list[str] = []
+    inputs: list[str] = []
+    outputs: list[str] = []
+    sized = {
+        Unit.TOKENS: metered,
+        Unit.BYTES: metered,
+        Unit.INPUT_TOKENS: inputs,
+        Unit.OUTPUT_TOKENS: outputs,
+        Unit.MICRO: money,
+    }
     fresh_ms = Route._field_defaults["fresh_ms"]
     for name, published, compiled, cost in budgets:
         fresh_ms = min(fresh_ms, compiled.fresh_ms)
         has_way = compiled.way() is not None
         if has_way:
             ways.append(name + WAY)
-        if published.unit is Unit.MICRO:
-            money.append(name)
-        elif published.unit in _SIZES:
-            metered.append(name)
+        if published.unit in sized:
+            sized[published.unit].append(name)
             weighed += ways[-1:] if has_way else []
         elif compiled.limits.kind is BudgetKind.LEASES:
             fixed.append((name, 0, 1))
@@ -82,4 +87,6 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
         tuple(weighed),
         fresh_ms,
         tuple(money),
+        tuple(inputs),
+        tuple(outputs),
     )

@@ -104,24 +104,24 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
     """Settle what has arrived of a long answer, so that its reservation neither lapses nor hides use."""
     route = _route(call)
     call.alarm_ms = now_ms + IDLE_MS
-    renew = Renew(call.lease, route.metered + route.whole + route.money, LEASE_MS)
+    renew = Renew(call.lease, route.metered + route.outputs + route.whole + route.money, LEASE_MS)
     if not event.used:
         return (renew,)
-    usage = tuple([(name, call.reserved_left, event.used) for name in route.metered])
+    usage = tuple([(name, call.reserved_left, event.used) for name in route.metered + route.outputs])
     call.reserved_left = max(0, call.reserved_left - event.used)
     return (Settle(call.lease, usage, last=False), renew)
 
 
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
-    outcome, used, left, status, cost = event
+    outcome, used, left, status, cost, beyond = event
     ring = call.rungs[call.rung].ring
     if call.route is not None:
         if ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
             call.room.keys_changed(ring)
         if left is not None:
             ring.report(call.route.key, left, call.sent_ms, now_ms)
-    settle = _settle(call, used, cost)
+    settle = _settle(call, used, cost, beyond)
     if outcome.kind is Kind.OK:
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
@@ -197,8 +197,8 @@ def _route(call: Call) -> Route:
     return call.route
 
 
-def _settle(call: Call, used: int, cost: int = -1) -> Commands:
-    """End the attempt's reservations; unknown use and cost are charged as estimated."""
+def _settle(call: Call, used: int, cost: int = -1, beyond: int = 0) -> Commands:
+    """End the attempt's reservations; unknown use and cost are charged as estimated, `beyond` of it is prompt."""
     route = _route(call)
     left = call.reserved_left
     spent = left if used < 0 else used
@@ -212,9 +212,13 @@ def _settle(call: Call, used: int, cost: int = -1) -> Commands:
         usage.append((name, 0, 0))  # noqa: PERF401  see above
     for name in route.money:
         usage.append((name, call.money, call.money if cost < 0 else cost))  # noqa: PERF401  see above
+    for name in route.outputs:
+        usage.append((name, left, spent - beyond))  # noqa: PERF401  see above
+    if beyond:
+        usage += [(name, 0, beyond) for name in route.inputs]
     if not usage:
         return ()
-    call.room.freed(route.metered + slots + route.money)
+    call.room.freed(route.metered + route.outputs + slots + route.money)
     return (_new(Settle, (call.lease, tuple(usage), True)),)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
-from swarmgate.core.estimate import Outputs, charged
+from swarmgate.core.estimate import Outputs, charged, common_charge
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL_WAIT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
@@ -119,7 +119,7 @@ class ModelRoutes:
         assert peeked is not None
         relay.call = call = self._call(relay, peeked, rungs, team)
         provider = self.desk.targets[rungs[0].target].dialect.name
-        if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider):
+        if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider, *self._most(relay, peeked)):
             relay.call = None
             relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
         elif call.effect is Effect.WRITE:
@@ -155,9 +155,17 @@ class ModelRoutes:
             call.whole_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=False)
         if PATHS[relay.path] == "generate":
             relay.outputs = likely = self._outputs.of(peeked.model, relay.identity.step.task_type)
-            call.prompt, call.reserve = charged(call.rungs[0].charge, peeked.prompt_tokens, allowed, likely)
+            charge = call.rungs[0].charge
+            if len(call.rungs) > 1:
+                charge = common_charge([rung.charge for rung in call.rungs])
+            call.prompt, call.reserve = charged(charge, peeked.prompt_tokens, allowed, likely)
         else:
             call.prompt = peeked.prompt_tokens
+
+    @staticmethod
+    def _most(relay: Relay, peeked: Peeked) -> tuple[int, int]:
+        """The tokens that a call will probably cost: of its prompt, and of its output."""
+        return peeked.prompt_tokens, 0 if relay.outputs is None else relay.outputs.reserve(peeked.max_tokens or 0)
 
     def _too_long(self, relay: Relay, peeked: Peeked, ceiling: int) -> answers.Reply:
         detail = (

@@ -189,6 +189,8 @@ class Relay:
                 self.end.finish()
             if self.outputs is not None and isinstance(exchange, Attempt) and exchange.usage[1] > 0:
                 self.outputs.seen(exchange.usage[1])
+                if exchange.prompts is not None:
+                    self.outputs.read(*exchange.prompts)
         elif answer.end is not End.CANCELLED:
             self._tell(call, answer, exchange)
 

@@ -1,8 +1,8 @@
 """
 What calls cost, where a cap in money holds for their caller; without one nothing is priced here.
 
-A call reserves what its prompt and its likely output cost, and is charged what the target counted. What was read from a
-cache is priced like the rest of the prompt: never too little.
+A call reserves what its prompt and its likely output cost, as if no cache held any of it, and is charged what the target
+counted, at the prices of caches.
 """
 
 from typing import Final
@@ -23,23 +23,25 @@ class Till:
     def __init__(self, prices: PriceBook) -> None:
         self._prices = prices
 
-    def reserve(self, call: Call, provider: str) -> bool:
-        """Put what the call will probably cost on it; False if a cap in money holds and the price is not known."""
+    def reserve(self, call: Call, provider: str, prompt: int, output: int) -> bool:
+        """Put what so many tokens cost on the call; False if a cap in money holds and the price is not known."""
         target = call.rungs[call.rung].target
         caps = call.caps or {}
         capped = caps.get(target) or caps.get(ANY_TARGET)
         if capped is None or not capped.money:
             return True
-        cost = self._cost(call, provider, call.prompt, call.reserve)
+        cost = self._cost(call, provider, Used(prompt, output))
         call.money = max(1, cost)
         return cost != UNKNOWN
 
-    def cost(self, call: Call, provider: str, usage: tuple[int, int]) -> int:
-        """Micro-units that an answer cost; UNKNOWN charges what was reserved."""
-        prompt, output = usage
-        return UNKNOWN if UNKNOWN in usage else self._cost(call, provider, prompt, output)
+    def cost(self, call: Call, provider: str, usage: tuple[int, int], cached: tuple[int, int]) -> int:
+        """Micro-units that an answer cost (`gate/taps.py`: Usage, Cached); UNKNOWN charges what was reserved."""
+        (prompt, output), (read, apart) = usage, cached
+        read = max(0, read)
+        used = Used(prompt + apart, output, read, max(0, apart - read))
+        return UNKNOWN if UNKNOWN in usage else self._cost(call, provider, used)
 
-    def _cost(self, call: Call, provider: str, prompt: int, output: int) -> int:
+    def _cost(self, call: Call, provider: str, used: Used) -> int:
         rung = call.rungs[call.rung]
-        cost = self._prices.cost_micro(rung.model or call.model, provider, Used(prompt, output), rung.target)
+        cost = self._prices.cost_micro(rung.model or call.model, provider, used, rung.target)
         return UNKNOWN if cost is None else cost

@@ -14,7 +14,17 @@ from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.taps import NO_USAGE, UNKNOWN, SealedTap, StreamTap, Usage, read_answer, read_cached, read_tail
+from swarmgate.gate.taps import (
+    NO_USAGE,
+    UNKNOWN,
+    Cached,
+    SealedTap,
+    StreamTap,
+    Usage,
+    read_answer,
+    read_cached,
+    read_tail,
+)
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.wire import SILENCE_MS, Wire
 from swarmgate.http1.head import ResponseHead
@@ -39,10 +49,12 @@ class Attempt(Wire):
         "_last",
         "_tail",
         "_write",
+        "beyond",
         "content_ms",
         "events",
         "held",
         "held_bytes",
+        "prompts",
         "seen",
         "stream",
         "target",
@@ -62,6 +74,8 @@ class Attempt(Wire):
         self.whole = False  # the answer is here to its last byte
         self.events = self.seen = 0  # payloads with content, and how many of them were reported
         self.content_ms = 0
+        self.beyond = 0  # prompt beyond its estimate
+        self.prompts: tuple[int, int] | None = None  # tokens that count, of so many, where a cache makes a difference
 
     def send(self) -> bool:
         """Write the request; False if the connection was closed meanwhile."""
@@ -121,7 +135,7 @@ class Attempt(Wire):
             failure = self._no_answer()
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost, self.beyond))
 
     def on_upload_pause(self) -> None:
         """Nothing to stop: the request was given whole."""
@@ -157,9 +171,10 @@ class Attempt(Wire):
         """What is known of the attempt by now (ports.Told)."""
         head, stream = self.head, self.stream
         if stream is None:
-            (prompt, output), (cached, apart) = self.usage, read_cached(self.held[0] if self.held else self._tail)
+            prompt, output = self.usage
         else:
-            (prompt, output), (cached, apart) = stream.usage, stream.cached
+            prompt, output = stream.usage
+        cached, apart = self.cached
         if prompt >= 0:
             prompt += apart
         status = 0 if head is None else head.status
@@ -172,13 +187,30 @@ class Attempt(Wire):
             return UNKNOWN
         if not self.call.reserve:
             got = 0  # its provider does not count the output, or counted the largest one at admission
+        if sent > 0 and not self.target.dialect.charge.counts_cached:
+            sent = self._counted(sent)
         beyond = sent - self.call.prompt
         if beyond > 0:
+            self.beyond = beyond
             got += beyond
         return got if self._write is None else max(0, got - self.seen)
 
+    @property
+    def cached(self) -> Cached:
+        """What the answer says of caches."""
+        if self.stream is not None:
+            return self.stream.cached
+        return read_cached((self.held and self.held[0]) or self._tail)
+
+    def _counted(self, sent: int) -> int:
+        """The prompt without what was read from a cache: its provider does not count that."""
+        read, apart = self.cached
+        whole = sent + apart
+        self.prompts = max(0, whole - max(0, read)), whole
+        return self.prompts[0]
+
     def _cost(self) -> int:
-        return self._exchanges.till.cost(self.call, self.target.dialect.name, self.usage)
+        return self._exchanges.till.cost(self.call, self.target.dialect.name, self.usage, self.cached)
 
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed; silence that is our own doing counts as flow."""
@@ -218,7 +250,7 @@ class Attempt(Wire):
                 return
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost))
+        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost, self.beyond))
 
     def _left(self) -> QuotaLeft | None:
         """What the answer says is left of its key's quota, if it says so and it is time to listen."""

@@ -81,8 +81,8 @@ class TokenCharge(NamedTuple):
     What counts against tokens per minute when a call is admitted.
 
     The prompt is estimated as characters / 4, and `per_message` and `per_call` on top. `reserves_output`: `max_tokens` is
-    taken at once, whatever is generated. `counts_cached`: prompt tokens read from a cache count too. The gate itself uses
-    `reserves_output` only: when it admits a call it knows bytes, and nothing of messages or caches.
+    taken at once, whatever is generated. `counts_cached`: prompt tokens read from a cache count too. When the gate admits a
+    call it knows bytes, nothing of messages, and of caches the share that it saw.
     """
 
     per_message: int = 0

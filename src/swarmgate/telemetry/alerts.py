@@ -8,6 +8,7 @@ alert which goes on is told once, and its end once, when it has been quiet for a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from swarmgate.core.compiler import OF_TOKENS
 from swarmgate.telemetry.metrics import used_of
 from swarmgate.telemetry.window import MINUTE, SLOTS, Window
 
@@ -125,7 +126,7 @@ def nearly_full(now: Now) -> Iterator[Finding]:
     """A budget of tokens is used nearly whole."""
     for row in now.budgets:
         used = _percent(*used_of(row))
-        if row["unit"] == "tokens" and used >= now.limits.used_percent:
+        if row["unit"] in OF_TOKENS and used >= now.limits.used_percent:
             yield Finding(row["budget"], f"{used} % of the tokens that it holds are used")
 
 

@@ -8,6 +8,7 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 from collections.abc import Iterator, Mapping
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Quota, Target
+from swarmgate.core.compiler import Unit
 from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
 from swarmgate.core.limits import BudgetKind
@@ -64,11 +65,17 @@ class KeyedTarget:
         """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
         ring = KeyRing([QuotaScope(key, (key,)) for key in self._own])
         routes = {key: route(key, [*self._shared, *own]) for key, own in self._own.items()}
-        reserves = self._dialect.charge.reserves_output
-        charge = Charge.PROMPT_AND_LARGEST_OUTPUT if reserves else Charge.PROMPT_THEN_OUTPUT
         named = "" if model == ANY_MODEL else model
         serves = None if self._dialect is GENERIC else frozenset(self._dialect.paths)
-        return Rung(self._name, named, routes, ring, self._retries, charge=charge, serves=serves)
+        return Rung(self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves)
+
+    def _charge(self) -> Charge:
+        """What its provider counts; where it counts output apart, it does so as the output is made."""
+        told, quotas = self._dialect.charge, (*self._target.limits, *self._target.key_limits)
+        if not told.counts_cached:
+            return Charge.UNCACHED_THEN_OUTPUT
+        apart = any(quota.unit in {Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS} for quota in quotas)
+        return Charge.PROMPT_AND_LARGEST_OUTPUT if told.reserves_output and not apart else Charge.PROMPT_THEN_OUTPUT
 
     def model_target(self) -> ModelTarget:
         """Where its requests go, and with which credentials."""

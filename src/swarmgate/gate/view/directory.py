@@ -98,7 +98,8 @@ class Directory:
 def taken(route: Route) -> dict[str, None]:
     """Every budget that a call by this route takes from, in order."""
     fixed = [demand[0] for demand in route.fixed]
-    return dict.fromkeys((*fixed, *route.metered, *route.weighed, *route.first_byte, *route.whole, *route.ways))
+    sized = (*route.metered, *route.inputs, *route.outputs, *route.weighed)
+    return dict.fromkeys((*fixed, *sized, *route.first_byte, *route.whole, *route.ways))
 
 
 def _owners(rungs: Iterable[Rung]) -> dict[str, Owner]:

@@ -228,7 +228,7 @@ class FileJournal:
         if len(self._ways) >= MOST_WAYS:
             self._ways.clear()
         self._ways[id(route)] = route
-        names = dict.fromkeys([*(demand[0] for demand in route.fixed), *route.metered])
+        names = dict.fromkeys([*(demand[0] for demand in route.fixed), *route.metered, *route.inputs, *route.outputs])
         budgets = tuple(name for name in names if not name.endswith(WAY))
         for name in budgets:
             self.on_budget(name, target, at_ms)
