@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.telling import Telling
 from swarmgate.lab.agents.endpoint import ToEndpoint, header_of, place_of
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.load import LoadFigures, Now, run_load
@@ -44,12 +44,11 @@ def load(  # noqa: PLR0913, PLR0917  one option each
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
     way = ToEndpoint(place, model, os.environ.get(key, ""), streams=not unary, headers=headers)
-    with _progress(seconds) as bar:
-        task = bar.add_task("", total=seconds, now="")
+    with Telling() as telling:
 
         def see(now: Now) -> None:
             told = f"{now.wanted} wanted, {now.answered} answered, {now.other} not, {now.open} open"
-            bar.update(task, completed=now.seconds, now=told)
+            telling.at(found.name, min(1.0, now.seconds / seconds), told)
 
         measured = run_load(place, way, found.players, float(seconds), see)
     if as_json:
@@ -66,16 +65,6 @@ def load(  # noqa: PLR0913, PLR0917  one option each
         nobody = set(measured.statuses) <= {0}
         print("nothing answered" + (f" at {to}" if nobody else ""), file=sys.stderr)
         raise typer.Exit(Exit.UNREACHABLE if nobody else Exit.FAILED)
-
-
-def _progress(_seconds: int) -> Progress:
-    return Progress(
-        BarColumn(),
-        TextColumn("{task.fields[now]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
 
 
 def _table(measured: LoadFigures, title: str) -> Table:

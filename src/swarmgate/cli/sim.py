@@ -2,14 +2,16 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.telling import Telling
 from swarmgate.config.problems import FileError
 from swarmgate.lab.scenario import Scenario
 from swarmgate.lab.scenario_file import load, load_shipped, shipped
@@ -37,42 +39,32 @@ def sim(
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
     told = resized(told, agents, seconds)
-    talk = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=talk,
-        disable=as_json,
-        transient=True,
-    ) as progress:
-        ran = run(told, told.seed if seed is None else seed, progress)
+    with Telling() as telling:
+        ran = run(told, told.seed if seed is None else seed, telling.at)
     if as_json:
         print(json.dumps(ran.as_json(), indent=2))
     else:
         console = Console()
-        console.print(told.story, style="italic")
+        console.print(" ".join(told.story.split()), style="italic")
         console.print(ran.as_text())
     if not ran.good:
         raise typer.Exit(Exit.FAILED)
 
 
-def run(scenario: Scenario, seed: int, progress: Progress) -> result.Result:
-    """Run a scenario, the twins that its checks need, and the baselines."""
+def run(scenario: Scenario, seed: int, tell: Callable[[str, float], None]) -> result.Result:
+    """Run a scenario, the twins that its checks need, and the baselines; `tell` hears what runs and its share."""
 
     def world_of(told: Scenario, label: str) -> World:
         world = World(told, seed)
-        task = progress.add_task(label, total=1.0)
-        world.run(lambda share: progress.update(task, completed=share))
+        world.run(partial(tell, label))
         return world
 
-    world = world_of(scenario, f"{scenario.name}: {scenario.agents:,} agents, {scenario.duration_s:,} virtual s")
+    world = world_of(scenario, f"{scenario.name}, {scenario.agents:,} agents, {scenario.duration_s:,} virtual s")
     verdicts = evaluate(world, lambda told: world_of(told, "its twin, to compare with"))
-    task = progress.add_task("direct agents", total=2)
-    without = [arms.direct(scenario, seed)]
-    progress.update(task, advance=1, description="one global budget")
-    without.append(arms.one_budget(scenario, seed))
-    progress.update(task, advance=1)
+    without = [
+        arms.direct(scenario, seed, partial(tell, "direct agents")),
+        arms.one_budget(scenario, seed, partial(tell, "one global budget")),
+    ]
     return result.make(world, verdicts, without)
 
 

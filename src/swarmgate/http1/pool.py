@@ -118,6 +118,11 @@ class Pool(Generic[C, W]):
         """Whether it holds and awaits nothing, so that it can be forgotten."""
         return not (self._idle or self._leased or self._dialling or self._waiting)
 
+    @property
+    def open(self) -> int:
+        """How many connections there are, idle or in use."""
+        return len(self._idle) + len(self._leased)
+
     def _assign(self, now_ms: int) -> Todo[C, W]:
         if not self._waiting and not (self._idle and self._idle[0][1] <= now_ms):
             return NOTHING

@@ -96,6 +96,11 @@ class Swarm:
         return len(self._agents)
 
     @property
+    def connected(self) -> int:
+        """How many agents have a connection open at this moment."""
+        return sum(any(host.pool.open for host in own.hosts.values()) for _, own in self._agents)
+
+    @property
     def now_ms(self) -> int:
         """The machine's monotonic clock."""
         return int(self._loop.time() * 1_000)

@@ -20,6 +20,7 @@ from swarmgate.lab.standin.plan import LOOPBACK
 from swarmgate.lab.workload import Player
 
 PERIOD_S = 0.5
+PROBE_S = 0.05
 Road = Literal["gate", "direct", "one_budget"]
 
 
@@ -46,6 +47,8 @@ class Progress(msgspec.Struct, frozen=True):
     How an arm is going: QPS and TPM answered over 5 s, counts so far, P99 of the wait for a first byte by class.
 
     `zero_ms` is the machine's clock at its first wish, 0 while the agents still connect; `t_s` counts from there.
+    `connected` of `agents` have a connection open now; `late_ms` is the latest that a timer of theirs was since the last
+    progress, which tells whether this machine keeps up.
     """
 
     zero_ms: int
@@ -55,6 +58,9 @@ class Progress(msgspec.Struct, frozen=True):
     qps: float
     tpm: float
     p99_ms: dict[str, int]
+    agents: int = 0
+    connected: int = 0
+    late_ms: int = 0
 
 
 async def run_arm(task: ArmTask, rows: Callable[[bytes], Any], tell: Callable[[bytes], None]) -> None:
@@ -99,19 +105,29 @@ class _Watch:
         self._recent: deque[CallRow] = deque()
         self._swarm: Swarm | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._probe: asyncio.TimerHandle | None = None
+        self._late_s = 0.0
 
     def begin(self, swarm: Swarm) -> None:
         self._swarm = swarm
         self._tick()
+        self._look(self._loop.time())
 
     def ended(self, row: CallRow) -> None:
         self._rows.append(row)
         self._recent.append(row)
 
     def finish(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._probe):
+            if timer is not None:
+                timer.cancel()
         self._flush()
+
+    def _look(self, due_s: float) -> None:
+        """How late this timer is, nothing else on this loop can know."""
+        now_s = self._loop.time()
+        self._late_s = max(self._late_s, now_s - due_s)
+        self._probe = self._loop.call_at(now_s + PROBE_S, self._look, now_s + PROBE_S)
 
     def _flush(self) -> None:
         rows, self._rows = self._rows, []
@@ -123,6 +139,7 @@ class _Watch:
         swarm = self._swarm
         assert swarm is not None
         now_ms = swarm.now_ms
+        late_s, self._late_s = self._late_s, 0.0
         while self._recent and self._recent[0].end_ms < now_ms - 5_000:
             self._recent.popleft()
         good = [row for row in self._recent if row.fate == Fate.ANSWERED and row.prompt_tokens]
@@ -141,6 +158,9 @@ class _Watch:
                     len(good) / 5,
                     tokens * 12,
                     {rank: found[len(found) * 99 // 100] for rank, found in waits.items() if found},
+                    swarm.size,
+                    swarm.connected,
+                    round(late_s * 1_000),
                 )
             )
         )

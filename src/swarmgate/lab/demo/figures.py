@@ -12,6 +12,8 @@ from typing import NamedTuple, Self
 from swarmgate.core.price import Used
 from swarmgate.facts.prices import cost_of
 from swarmgate.lab.agents.records import CallRow, Fate
+from swarmgate.lab.demo.arm import Progress
+from swarmgate.lab.demo.machine import Machine
 from swarmgate.lab.demo.plan import LATENCY, WINDOW_MS, DemoPlan, settled_ms
 from swarmgate.lab.scenario import ConcurrencyLimit
 from swarmgate.lab.standin.plan import StandInPlan
@@ -64,6 +66,15 @@ class Calm(NamedTuple):
     waits: dict[str, Waits]
 
 
+class Lines(NamedTuple):
+    """Connections of an arm's agents: how many always had one open, of how many; heartbeats, and those without an answer."""
+
+    kept: int
+    agents: int
+    heartbeats: int
+    lost: int
+
+
 class ArmFigures(NamedTuple):
     """
     One arm in numbers.
@@ -71,6 +82,7 @@ class ArmFigures(NamedTuple):
     QPS and TPM are those of model calls in the measured time, wanted and answered; `compiled_share` is the goodput in
     tokens against what the gate's budgets allow for all keys. `over_limit` counts arrivals beyond a published limit, by
     key and host; `refused` are the 403s, 429s and 503s of targets that agents saw; `series` are values per second.
+    `lines` and `machine` are known of an arm that was run.
     """
 
     name: str
@@ -96,6 +108,16 @@ class ArmFigures(NamedTuple):
     fetched: int
     hosts: int
     series: dict[str, list[float]]
+    lines: Lines | None = None
+    machine: Machine | None = None
+
+
+def lines_of(told: Sequence[Progress]) -> Lines:
+    """The fewest agents that were connected at any time after the first window, and their heartbeats."""
+    last = told[-1]
+    heartbeats, lost = last.counts.get("heartbeats", 0), last.counts.get("lost heartbeats", 0)
+    kept = min(one.connected for one in told if one.t_s * 1_000 >= min(last.t_s * 1_000, settled_ms(last.t_s)))
+    return Lines(kept, last.agents, heartbeats, lost)
 
 
 def figures(name: str, plan: DemoPlan, evidence: Evidence, times: Times, *, keys: int) -> ArmFigures:

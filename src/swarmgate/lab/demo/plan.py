@@ -30,6 +30,7 @@ UNKNOWN_HOSTS = "3 per 10s"
 LATENCY = "gpt-5.4-nano"  # 0.7 s and 3.9 ms a token: the users' mean answer of 2 s
 ANSWER_MS = 2_000
 AGENTS_PER_KEY = 100
+WHOLE_AGENTS, WHOLE_S = 1_000, 40
 LEAST_PER_KEY = 8 * LARGEST_TOKENS
 
 
@@ -62,6 +63,11 @@ class DemoPlan(NamedTuple):
     offered_tokens: int
     offered_calls: int
     egress: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether figures in time mean something: enough agents, for several windows."""
+        return self.agents >= WHOLE_AGENTS and self.lengths.calm + self.lengths.gate >= WHOLE_S
 
     @property
     def compiled_calls(self) -> int:

@@ -14,7 +14,8 @@ import msgspec
 from swarmgate.lab.agents.records import read_calls
 from swarmgate.lab.demo.arm import ArmTask, Progress, Road
 from swarmgate.lab.demo.children import AGENTS, COMMAND, STAND_INS, Child, Order, running
-from swarmgate.lab.demo.figures import ArmFigures, Evidence, Times, figures
+from swarmgate.lab.demo.figures import ArmFigures, Evidence, Times, figures, lines_of
+from swarmgate.lab.demo.machine import machine, used_now
 from swarmgate.lab.demo.plan import PROVIDER, DemoPlan, key_variable
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.standin.web import WEB
@@ -110,16 +111,19 @@ def _port_of(gate: Child) -> int:
 
 
 def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> ArmFigures:
+    before = used_now()
     with world(plan, folder, keys=setup.keys if setup.road == "gate" else 0) as places:
         screen.arm(setup, places)
-        zero_ms = _play(plan, setup, places, screen.progress)
+        told = _play(plan, setup, places, screen.progress)
+    running = machine(before, used_now(), [one.late_ms for one in told])
     rows, seen = read_calls(folder / "calls.jsonl"), list(read_rows(places.witness))
-    times = Times.of(zero_ms, setup.calm_s, setup.seconds)
-    return figures(setup.name, plan, Evidence(rows, seen), times, keys=setup.keys)
+    times = Times.of(told[-1].zero_ms, setup.calm_s, setup.seconds)
+    found = figures(setup.name, plan, Evidence(rows, seen), times, keys=setup.keys)
+    return found._replace(machine=running, lines=lines_of(told))
 
 
-def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> int:
-    """Run the agents; the machine's clock at their first wish."""
+def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> list[Progress]:
+    """Run the agents; what they told from their first wish on."""
     web = _web(places.ports)
     rows = places.folder / "calls.jsonl"
     task = ArmTask(
@@ -136,13 +140,16 @@ def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progr
     told = places.folder / "task.json"
     told.write_bytes(msgspec.json.encode(task))
     with running("agents", Order(AGENTS, [str(told)]), places.folder) as agents:
-        zero_ms = 0
+        wishing = []
         for line in agents.lines():
             progress = msgspec.json.decode(line, type=Progress)
-            zero_ms = progress.zero_ms
+            if progress.zero_ms:
+                wishing.append(progress)
             tell(progress)
             for server in places.servers:
                 server.must_run()
         if agents.wait():
             raise LabError("agents", agents.last_words())
-    return zero_ms
+        if not wishing:
+            raise LabError("agents", "ended before their first wish; give them more seconds")
+    return wishing

@@ -16,6 +16,10 @@ from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.workload import Player, Wanted
 
 
+def _nobody(_share: float) -> None:
+    """Nobody listens."""
+
+
 class ArmResult(NamedTuple):
     """What came of one arm; `over_by_target` has the targets that were sent more than they take."""
 
@@ -44,11 +48,13 @@ class Arm:
         self._wanted = self._answered = 0
         self._waits: list[int] = []
 
-    def run(self) -> ArmResult:
-        """Let it happen."""
+    def run(self, progress: Callable[[float], None]) -> ArmResult:
+        """Let it happen; `progress` hears which share is over."""
         for agent in self._agents:
             self._next(agent, 0)
-        self.time.run(self.scenario.duration_s * 1_000)
+        for part in range(1, 101):
+            self.time.run(self.scenario.duration_s * 10 * part)
+            progress(part / 100)
         over = {one.name: excess for one in self.scenario.targets if (excess := self._over_limit(one))}
         self._waits.sort()
         p99 = self._waits[int(len(self._waits) * 0.99)] if self._waits else 0
@@ -106,16 +112,16 @@ class Arm:
             self._next(agent, self.time.now_ms())
 
 
-def direct(scenario: told.Scenario, seed: int) -> ArmResult:
+def direct(scenario: told.Scenario, seed: int, progress: Callable[[float], None] = _nobody) -> ArmResult:
     """Agents that call by themselves and back off locally."""
-    return Arm("direct agents", scenario, seed, Direct).run()
+    return Arm("direct agents", scenario, seed, Direct).run(progress)
 
 
-def one_budget(scenario: told.Scenario, seed: int) -> ArmResult:
+def one_budget(scenario: told.Scenario, seed: int, progress: Callable[[float], None] = _nobody) -> ArmResult:
     """One rate for everything, set so that the weakest target holds."""
     weakest = min(_requests_per_minute(one, scenario) for one in with_hosts(scenario).targets)
     allowed = max(1, int(weakest * 0.8))
-    return Arm("one global budget", scenario, seed, lambda rng: OneBudget(allowed, 60_000, rng)).run()
+    return Arm("one global budget", scenario, seed, lambda rng: OneBudget(allowed, 60_000, rng)).run(progress)
 
 
 def _requests_per_minute(target: told.Target, scenario: told.Scenario) -> float:
