@@ -166,7 +166,7 @@ def test_input_and_output_may_be_limited_apart():
         Quota(400_000, Unit.INPUT_TOKENS, 60_000),
         Quota(90_000, Unit.OUTPUT_TOKENS, 60_000),
     )
-    (told,) = problems(text.replace("90_000 output", "9_000 output"))
+    (told,) = problems(text.replace("90_000 output", "8_000 output"))
     assert told[1] == "targets.openai.key_limits[1]"
     assert "largest_output says how large the largest is" in told[2]
     (told,) = problems(text.replace("400_000 input", "4_000 input"))
