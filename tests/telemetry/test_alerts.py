@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts import START_MS, budget, end, note
+from facts import START_MS, budget, end, intent, note
+from swarmgate.stores.journal import rows
 from swarmgate.telemetry.alerts import QUIET_MS, RULES, Alerts, Finding, Now
 from swarmgate.telemetry.window import LATENCY_EDGES_MS, SLOT_MS, SLOTS, Window
 
@@ -28,8 +29,32 @@ def test_the_users_incident_is_named_by_key_model_and_task_type():
     assert judged(*healthy, *blown) == {"slow_p99": ["openai/k1 m literature"]}
 
 
-def test_too_few_answers_say_nothing_about_their_tail():
-    assert judged(*notes(5, took_ms=60_000)) == {}
+def test_one_or_two_slow_answers_are_no_news():
+    slow = {"task_type": "batch", "took_ms": 60_000}
+    assert judged(*notes(2, **slow)) == {}
+    assert judged(*notes(3, **slow)) == {"slow_p99": ["openai/k1 m batch"]}
+    assert judged(*notes(3, **slow), *notes(297, task_type="batch")) == {}
+    assert judged(*notes(3, **slow), *notes(296, task_type="batch")) == {"slow_p99": ["openai/k1 m batch"]}
+    assert judged(*notes(400, took_ms=8_000)) == {}
+
+
+def test_what_runs_for_too_long_is_told_before_it_ends():
+    leaving = [intent(f"r{number}") for number in range(4)]
+    over = note("r3")
+    assert judged(*leaving, over, at_ms=START_MS + 8_000) == {}
+    assert judged(*leaving, over, at_ms=START_MS + 8_001) == {"slow_p99": ["openai/k1 m (no task type)"]}
+    assert judged(*leaving[:2], at_ms=START_MS + 60_000) == {}
+    gap = rows.Gap(0, START_MS, 9, START_MS, "No space left on device")
+    assert judged(*leaving, gap, at_ms=START_MS + 60_000) == {}
+
+
+def test_a_slow_p99_is_told_beside_the_mean_that_hides_it():
+    window = Window()
+    blown = notes(3, task_type="batch", took_ms=39_900, prompt_tokens=240_000)
+    window.hear([*notes(97, took_ms=1_000), *blown, intent("r", at_ms=START_MS - 9_000)])
+    (notice,) = Alerts().judge(Now(window), START_MS)
+    told = ("P99 is up to", "240,000 tokens", "the mean of openai is 2.2 s")
+    assert all(words in notice.text for words in told), notice.text
 
 
 def test_429s_inside_the_budget_mean_that_the_limit_is_wrong():

@@ -109,6 +109,14 @@ def test_labels_are_bounded_and_nothing_is_lost(models):
         assert value(metrics, "label_overflow_total", metric="attempts_total") > 0
 
 
+def test_an_alert_about_agents_tells_how_many():
+    metrics = Metrics(lambda *_: None)
+    metrics.alerts([("silent_agent", "a1"), ("silent_agent", "a2"), ("slow_p99", "openai/k1 m batch")])
+    assert value(metrics, "alerts_firing", alert="silent_agent", subject="") == 2
+    assert value(metrics, "alerts_firing", alert="slow_p99", subject="openai/k1 m batch") == 1
+    assert b"a1" not in metrics.render()
+
+
 def test_agents_are_never_a_label():
     labels = {label for name in names.ALL for label in name.labels}
     assert labels.isdisjoint({"agent", "goal", "step", "task", "call", "request_id", "trace"})

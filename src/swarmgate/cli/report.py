@@ -63,6 +63,7 @@ def _told(story: "PostMortem") -> dict[str, Any]:
         one._asdict() | {"verdict": one.verdict.value, "span": one.span._asdict()} for one in story.rulings
     ]
     told["bands"] = [band._asdict() for band in story.bands]
+    told["spells"] = [spell._asdict() for spell in story.spells]
     windows = story.windows
     told["windows"] = {
         "from_ms": windows.from_ms,

@@ -101,6 +101,7 @@ async def serve(config: Config, setting: Setting) -> int:
         journal.on_budget = Beginnings(running, journal, in_force, limits)
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
+        orders.ceilings(served.ceilings, AT_START)
         reload = Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))
         data, left = _Data(running, orders, setting, reload), 0
         running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)

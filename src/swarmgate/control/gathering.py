@@ -13,6 +13,7 @@ import msgspec
 from swarmgate.control.pricing import Pricer
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.changes import Changes, Values
+from swarmgate.stores.sql.tables import CEILING
 
 HOUR_MS: Final = 3_600_000
 MOST_TOKENS: Final = 1 << 40  # beyond this a target lies (reliability LG-12)
@@ -47,6 +48,7 @@ class Gathering:
             rows.Note: self._note,
             rows.End: self._end,
             rows.Revision: self._revision,
+            rows.CeilingSet: self._ceiling,
             rows.Way: self._way,
             rows.KeyEvent: self._key_event,
             rows.Gap: self._gap,
@@ -185,6 +187,10 @@ class Gathering:
                 "since_ms": row.since_ms or row.at_ms,
             }
         )
+
+    def _ceiling(self, row: rows.CeilingSet) -> None:
+        why = {"author": row.author, "because": row.reason}
+        self._event(row, CEILING, reason=row.task_type, tokens=row.tokens, over=row.over, **why)
 
     def _way(self, row: rows.Way) -> None:
         self.changes.ways += [{"target": row.target, "key": row.key, "budget": name} for name in row.budgets]

@@ -18,9 +18,11 @@ from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.core.scope import Scope
 from swarmgate.core.view import view
+from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
+from swarmgate.stores.journal import rows
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.memory.store import MemoryStore
@@ -42,6 +44,7 @@ class DataOrders:
         self._journal = journal
         self._in_force = in_force
         self._limits = limits
+        self._ceilings: dict[str, Ceiling] = {}
         self.table: dict[str, Order] = {
             "state": self.state,
             "snapshot": self.snapshot,
@@ -130,12 +133,23 @@ class DataOrders:
         why = _why(said)
         return self._recorded(self._operator.limit(_name(said), amount, window_ms or 0), why)
 
+    def ceilings(self, told: Mapping[str, Ceiling], why: Why) -> None:
+        """Note which ceilings hold from now on, where that is another one than before."""
+        for task_type in [*told, *(self._ceilings.keys() - told.keys())]:
+            now = told.get(task_type)
+            if now != self._ceilings.get(task_type):
+                tokens, over = (0, "") if now is None else (now.tokens, "compress" if now.compress else "refuse")
+                self._journal.add(rows.CeilingSet(*self._journal.next(), task_type, tokens, over, *why))
+        self._ceilings = dict(told)
+
     def reloaded(self, served: Plan, changed: Mapping[str, Limits]) -> None:
         """The configuration was read again: its limits are the ones in force, and the changes are revisions."""
+        why = Why(CONFIGURATION, "read again")
+        self.ceilings(served.ceilings, why)
         found = limits_of(served)
         self._limits |= found
         told = {name: limit._replace(limits=changed[name]) for name, limit in found.items() if name in changed}
-        self._in_force.adopt(told, Why(CONFIGURATION, "read again"), self._gate.clock.now_ms())
+        self._in_force.adopt(told, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
         for row in self._in_force.rows(told, *self._journal.next()):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
+from swarmgate.control.bands import Spell
 from swarmgate.control.post_mortem import PostMortem
 from swarmgate.control.tally import Ruling
 
@@ -65,6 +66,10 @@ def tables(story: PostMortem) -> dict[str, Table]:
         "Latency and cost by context": (
             ("task type", "prompt", "calls", "mean ms", "P50 ms", "P99 ms", "output tokens", "USD per call"),
             [(one.task_type or "none", *one[1:7], shown_money(one.cost_micro)) for one in story.bands],
+        ),
+        "Latency and cost under each ceiling": (
+            ("task type", "ceiling", "from", "calls", "mean ms", "P50 ms", "P99 ms", "longest prompt", "USD per call"),
+            [_spell(one) for one in story.spells],
         ),
         "What else happened": (
             ("at", "what", "why", "detail"),
@@ -158,6 +163,13 @@ def _ruling(one: Ruling) -> Sequence[object]:
         one.verdict.value,
         f"{one.author}: {one.reason}",
     )
+
+
+def _spell(one: Spell) -> Sequence[object]:
+    ceiling = f"{one.ceiling:,}" if one.ceiling else "none"
+    times = (f"{ms:,}" for ms in (one.mean_ms, one.p50_ms, one.p99_ms))
+    money = shown_money(one.cost_micro)
+    return (one.task_type or "none", ceiling, shown_instant(one.from_ms), one.calls, *times, f"{one.longest:,}", money)
 
 
 def _is_first(one: Ruling, all_of_them: list[Ruling]) -> bool:

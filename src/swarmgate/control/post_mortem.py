@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from swarmgate.control.bands import Band, Bands
+from swarmgate.control.bands import Band, Bands, Spell, Spells
 from swarmgate.control.tally import Ruling, Sent, Verdict, Windows, read_send, rulings, worst
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql import reading
@@ -50,6 +50,7 @@ class PostMortem:
     deferrals: list[dict[str, Any]]
     incidents: list[dict[str, Any]]
     bands: list[Band]
+    spells: list[Spell]
 
     @property
     def put_off_percent(self) -> float:
@@ -61,11 +62,12 @@ class PostMortem:
 class _Sums:
     """What is added up while sends pass."""
 
-    def __init__(self, named: list[str], windows: Windows) -> None:
+    def __init__(self, named: list[str], windows: Windows, spells: Spells) -> None:
         self._named = frozenset(named)
         self._windows = windows
         self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
         self.bands = Bands()
+        self.spells = spells
 
     def pass_on(self, found: Iterator[Mapping[str, Any]]) -> Iterator[Sent]:
         """Each send; those to the targets in question are counted."""
@@ -89,6 +91,7 @@ class _Sums:
         else:
             self.cost_micro += row["cost_micro"]
         self.bands.add(row)
+        self.spells.add(row)
 
 
 def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
@@ -98,7 +101,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
         limits = reading.limits(link, named, span)
         window_ms = min((row["window_ms"] for row in limits if row["window_ms"]), default=USUAL_WINDOW_MS)
         windows = Windows(span, window_ms)
-        sums = _Sums(named, windows)
+        sums = _Sums(named, windows, Spells(reading.ceilings(link, span.to_ms), span.from_ms))
         everybody = {*named, *(target for row in limits for target, _ in row["takers"])}  # a limit may be shared
         found = rulings(limits, sums.pass_on(reading.sends(link, sorted(everybody), span)), span)
         for at_ms in reading.deferral_instants(link, named, span):
@@ -123,6 +126,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
             deferrals,
             reading.incidents(link, named, span, MOST_INCIDENTS),
             sums.bands.found(),
+            sums.spells.found(),
         )
 
 

@@ -67,6 +67,7 @@ _LINES: Final[dict[type, Callable[[Any], Line]]] = {
     rows.End: _end,
     rows.Unconnected: _plain("unconnected"),
     rows.Revision: _plain("limit_revised"),
+    rows.CeilingSet: _plain("ceiling_set"),
     rows.KeyEvent: _plain("key_event"),
     rows.LostToken: _plain("token_lost"),
     rows.ClockStep: _plain("clock_stepped"),

@@ -5,6 +5,7 @@ What only the running gate knows (levels, lines, open calls) comes as a snapshot
 nothing for this, so a metric more costs no call anything (design 3: two processes).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from swarmgate.telemetry.registry import Registry
 
 ANSWERED: Final = "ok"
 DEFERRED: Final = "deferred"
+SILENT: Final = "silent_agent"  # of alerts.py
 CLASSES: Final = ("P0", "P1", "P2")
 MOST_TOKENS: Final = 1 << 40  # beyond this a target lies (reliability LG-12)
 
@@ -140,10 +142,11 @@ class Metrics:
             self.registry.level(names.BACKLOG, *where, priority, value=row["backlog"][priority])
 
     def alerts(self, firing: Iterable[tuple[str, str]]) -> None:
-        """Which alerts hold now: (alert, subject)."""
+        """Which alerts hold now: (alert, subject). Agents are counted, not named: their names are no label."""
         self.registry.forget(names.ALERTS)
-        for alert, subject in firing:
-            self.registry.level(names.ALERTS, alert, subject, value=1)
+        held = Counter((alert, "" if alert == SILENT else subject) for alert, subject in firing)
+        for (alert, subject), count in held.items():
+            self.registry.level(names.ALERTS, alert, subject, value=count)
 
     def render(self) -> bytes:
         """Everything, as a scrape reads it."""

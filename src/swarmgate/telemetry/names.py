@@ -61,7 +61,7 @@ REMAINING = Name("budget_remaining", "gauge", ("target", "budget", "priority"), 
 BACKLOG = Name("backlog_calls", "gauge", ("target", "budget", "priority"), "Calls that wait in a budget's line.")
 OLDEST = Name("oldest_wait_seconds", "gauge", ("priority",), "Age of the call that has waited longest.")
 OPEN = Name("open_calls", "gauge", ("state",), "Calls by state.")
-ALERTS = Name("alerts_firing", "gauge", ("alert", "subject"), "Alerts that hold now.")
+ALERTS = Name("alerts_firing", "gauge", ("alert", "subject"), "Alerts that hold now; of agents their number.")
 OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose labels were cut to `other`.")
 
 ALL: Final = (

@@ -5,7 +5,7 @@ Counts per target and per key x model x task type, latencies as counts per bucke
 however much traffic there is. Groups beyond the cap are not looked at; the metrics still have them.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -15,7 +15,11 @@ SLOT_MS: Final = 10_000
 SLOTS: Final = 36  # the last minute, and five before it to compare with
 MINUTE: Final = 6
 MOST_GROUPS: Final = 2_000
-LATENCY_EDGES_MS: Final = tuple(int(50 * 1.25**step) for step in range(40))  # up to 5 min, 25 % apart
+SLOW_MS: Final = 8_000  # essay A: slower than this is worth another model
+LATENCY_EDGES_MS: Final = tuple(
+    sorted({SLOW_MS, *(int(50 * 1.25**step) for step in range(40))})
+)  # to 5 min, 25 % apart
+MOST_RUNNING: Final = 20_000
 LIMITED: Final = frozenset({"rate", "daily", "concurrency"})
 DEFERRED: Final = "deferred"
 
@@ -35,10 +39,10 @@ class Who(NamedTuple):
 class Sends:
     """What came of the sends of one group."""
 
-    __slots__ = ("answered", "buckets", "limited", "sent", "tokens")
+    __slots__ = ("answered", "buckets", "limited", "longest", "sent", "tokens", "took_ms")
 
     def __init__(self) -> None:
-        self.sent = self.answered = self.limited = self.tokens = 0
+        self.sent = self.answered = self.limited = self.tokens = self.took_ms = self.longest = 0
         self.buckets: dict[int, int] = {}
 
     def add(self, other: "Sends") -> None:
@@ -47,8 +51,14 @@ class Sends:
         self.answered += other.answered
         self.limited += other.limited
         self.tokens += other.tokens
+        self.took_ms += other.took_ms
+        self.longest = max(self.longest, other.longest)
         for bucket, count in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+
+    def slower(self, than_ms: int) -> int:
+        """Answers that took longer than one of the edges."""
+        return sum(count for bucket, count in self.buckets.items() if bucket > LATENCY_EDGES_MS.index(than_ms))
 
     def p99_ms(self) -> int:
         """The upper edge of the bucket that holds the 99th percentile; 0 without answers."""
@@ -87,16 +97,24 @@ class _Slot:
 
 
 class Window:
-    """`hear` rows in order; then sums over the newest slots. Time is that of the rows."""
+    """`hear` rows in order; then sums over the newest slots, and what runs. Time is that of the rows."""
 
     def __init__(self) -> None:
+        self._running: dict[tuple[str, int], tuple[Who, int]] = {}  # since when
         self._slots: deque[_Slot] = deque([_Slot(0)], maxlen=SLOTS)
 
     def hear(self, batch: Iterable[rows.Row]) -> None:
         """Count attempts and ends; other rows say nothing here."""
         for row in batch:
-            if isinstance(row, rows.Note):
+            if isinstance(row, rows.Intent):
+                if len(self._running) < MOST_RUNNING:
+                    who = Who(row.target, row.key, row.model, row.task_type)
+                    self._running[row.call, row.attempt] = (who, row.at_ms)
+            elif isinstance(row, rows.Note):
+                self._running.pop((row.call, row.attempt), None)
                 self._note(row)
+            elif isinstance(row, rows.Boot | rows.Gap):  # of what runs now nobody knows whether it did before
+                self._running.clear()
             elif isinstance(row, rows.End):
                 self._end(row)
 
@@ -124,6 +142,8 @@ class Window:
         sends.tokens += max(0, row.prompt_tokens) + max(0, row.output_tokens)
         if row.kind == "ok":
             sends.answered += 1
+            sends.took_ms += row.took_ms
+            sends.longest = max(sends.longest, row.prompt_tokens)
             bucket = next(
                 (at for at, edge in enumerate(LATENCY_EDGES_MS) if row.took_ms <= edge), len(LATENCY_EDGES_MS)
             )
@@ -147,6 +167,10 @@ class Window:
             if len(slot.ends) < MOST_GROUPS:
                 slot.ends[target] = ends
         return ends
+
+    def overdue(self, than_ms: int, now_ms: int) -> Counter[Who]:
+        """How many attempts have run for longer and are not over, per group."""
+        return Counter(who for who, since_ms in self._running.values() if now_ms - since_ms > than_ms)
 
     def sends(self, slots: int = MINUTE) -> dict[Who, Sends]:
         """Sums per group over the newest slots."""

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from swarmgate.stores.sql import forgetting
 from swarmgate.stores.sql.ledger import Ledger
-from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, key_events, usage
+from swarmgate.stores.sql.tables import CEILING, attempts, calls, deferrals, events, key_events, usage
 
 NOW_MS = 500 * forgetting.DAY_MS
 
@@ -22,6 +22,7 @@ def test_old_rows_leave_and_younger_ones_stay(tmp_path_factory, days):
             for table in (deferrals, key_events):
                 link.execute(table.insert(), {"seq": number, "at_ms": at_ms})
             link.execute(events.insert(), {"seq": number, "kind": "boot", "at_ms": at_ms})
+            link.execute(events.insert(), {"seq": number, "kind": CEILING, "at_ms": at_ms})
             link.execute(usage.insert(), {"hour_ms": at_ms, "key": str(number)})
     for _ in range(600):
         with ledger.connection() as link:
@@ -29,8 +30,11 @@ def test_old_rows_leave_and_younger_ones_stay(tmp_path_factory, days):
                 break
     young = sum(day >= 470 for day in days)
     with ledger.connection() as link:
-        for table in (calls, attempts, deferrals, key_events, events):
+        for table in (calls, attempts, deferrals, key_events):
             assert len(link.execute(table.select()).all()) == young
+        kinds = [row.kind for row in link.execute(events.select())]
+        assert kinds.count("boot") == young
+        assert kinds.count(CEILING) == len(days)  # what holds until the next one may be as old as the gate
         assert len(link.execute(usage.select()).all()) == sum(day >= 100 for day in days)
     ledger.close()
 

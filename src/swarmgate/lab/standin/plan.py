@@ -29,7 +29,8 @@ class ProviderPlan(_Table):
     modulo their number, so that scopes may count in different ways.
 
     `charge` is what a limit in tokens counts: the prompt at arrival, and then nothing, the output at its end, or at
-    arrival the largest output asked for. `port` 0 takes a free one.
+    arrival the largest output asked for. `reading_us` is what each token of a prompt adds to an answer's time, an eighth
+    of it before the first token. `port` 0 takes a free one.
     """
 
     name: Name
@@ -39,6 +40,7 @@ class ProviderPlan(_Table):
     scopes: Positive = 1
     latency: str = "gpt-4o-mini"
     charge: Charge = "prompt_then_output"
+    reading_us: NotNegative = 0
     port: NotNegative = 0
 
     def limits_of(self, scope: int) -> tuple[Limit, ...]:

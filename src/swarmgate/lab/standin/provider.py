@@ -24,6 +24,7 @@ from swarmgate.lab.standin.trouble import Troubles
 from swarmgate.lab.standin.witness_log import Seen, WitnessLog
 
 STEP_MS = 100
+READ_BEFORE = 8  # of its time with a prompt, this part of a model passes before its first token
 DIALECTS: dict[str, Speech] = {"openai": OpenAi(), "anthropic": Anthropic()}
 
 
@@ -92,6 +93,8 @@ class Provider(Site):
     def _begin(self, end: NumberedEnd, exchange: Exchange, scope: Scope, question: Question) -> None:
         now_ms, name, troubles = self.now_ms, self.plan.name, self._troubles
         first_ms, last_ms = self._law.sample(self._rng, question.output_tokens)
+        reading_ms = self.plan.reading_us * question.prompt_tokens // 1_000
+        first_ms, last_ms = first_ms + reading_ms // READ_BEFORE, last_ms + reading_ms
         slow = troubles.amount("slow", name, now_ms) or 100
         stalled_ms = troubles.stalled_ms(name, now_ms)
         first_ms, last_ms = (stalled_ms + ms * slow // 100 for ms in (first_ms, last_ms))
@@ -125,7 +128,7 @@ class _Stream:
     ) -> None:
         self._site, self._end, self._exchange, self._question = site, end, exchange, question
         self._steps = max(1, min(ms // STEP_MS, question.output_tokens))
-        self._step_ms = ms / self._steps
+        self._step_ms = ms / max(1, self._steps - 1)  # the first event comes at once, the last one after all of it
         self._number = next(site.answers)
         self._early = early
         self._at = 0

@@ -185,6 +185,18 @@ class Revision(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="revi
     key: str = ""
 
 
+class CeilingSet(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="ceiling"):
+    """The longest prompt of a task type from here on, in tokens (0 = any), and what becomes of a longer one."""
+
+    seq: int
+    at_ms: int
+    task_type: str
+    tokens: int
+    over: str
+    author: str
+    reason: str
+
+
 class Way(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="way"):
     """What attempts to a target with a key take from, from here on: the names of budgets that keep a limit."""
 
@@ -245,5 +257,18 @@ class Counters(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="coun
 
 
 Row = (
-    Boot | Stop | Intent | Note | End | Unconnected | Revision | Way | KeyEvent | LostToken | ClockStep | Gap | Counters
+    Boot
+    | Stop
+    | Intent
+    | Note
+    | End
+    | Unconnected
+    | Revision
+    | CeilingSet
+    | Way
+    | KeyEvent
+    | LostToken
+    | ClockStep
+    | Gap
+    | Counters
 )

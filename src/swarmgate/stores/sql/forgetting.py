@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, select
 
-from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, key_events, usage
+from swarmgate.stores.sql.tables import CEILING, attempts, calls, deferrals, events, key_events, usage
 
 DAY_MS: Final = 86_400_000
 CALLS_MS: Final = 30 * DAY_MS
@@ -26,8 +26,11 @@ def forget(link: Connection, now_ms: int) -> int:
         gone += link.execute(delete(attempts).where(attempts.c.call.in_(old))).rowcount
         gone += link.execute(delete(calls).where(calls.c.id.in_(old))).rowcount
     for table in (deferrals, events, key_events):
-        late = select(table.c.seq).where(table.c.at_ms < before_ms).limit(AT_ONCE)
-        gone += link.execute(delete(table).where(table.c.seq.in_(late))).rowcount
+        is_late = table.c.at_ms < before_ms
+        if table is events:
+            is_late &= events.c.kind != CEILING
+        late = select(table.c.seq).where(is_late).limit(AT_ONCE)
+        gone += link.execute(delete(table).where(is_late, table.c.seq.in_(late))).rowcount
     hours = select(usage.c.hour_ms).where(usage.c.hour_ms < now_ms - USAGE_MS).distinct().limit(1)
     gone += link.execute(delete(usage).where(usage.c.hour_ms.in_(hours))).rowcount
     return gone

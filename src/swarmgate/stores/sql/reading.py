@@ -4,12 +4,24 @@ What is asked of the ledger: one function per question, rows as they stand there
 Names that people say are values of a statement, never part of its text (reliability AZ-08).
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, Executable, and_, case, func, or_, select
 
-from swarmgate.stores.sql.tables import attempts, calls, deferrals, events, imported, key_events, revisions, usage, ways
+from swarmgate.stores.sql.tables import (
+    CEILING,
+    attempts,
+    calls,
+    deferrals,
+    events,
+    imported,
+    key_events,
+    revisions,
+    usage,
+    ways,
+)
 
 LIMIT_KINDS: Final = ("rate", "daily", "concurrency")  # of core/outcome.py: the target says that it is too much
 GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
@@ -175,6 +187,15 @@ def deferral_instants(link: Connection, named: Sequence[str], span: Span) -> Ite
         deferrals.c.target.in_(named), deferrals.c.at_ms >= span.from_ms, deferrals.c.at_ms < span.to_ms
     )
     yield from link.execution_options(yield_per=_PIECE).execute(told.order_by(deferrals.c.at_ms)).scalars()
+
+
+def ceilings(link: Connection, before_ms: int) -> list[tuple[int, str, int]]:
+    """Every ceiling that a task type was given before an instant, in order: instant, task type, tokens (0 = none)."""
+    told = select(events.c.at_ms, events.c.reason, events.c.detail).where(
+        events.c.kind == CEILING, events.c.at_ms < before_ms
+    )
+    found = link.execute(told.order_by(events.c.seq))
+    return [(at_ms, task_type, int(json.loads(detail)["tokens"])) for at_ms, task_type, detail in found]
 
 
 def incidents(link: Connection, named: Sequence[str], span: Span, most: int) -> list[dict[str, Any]]:

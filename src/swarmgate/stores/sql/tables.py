@@ -172,6 +172,8 @@ events = Table(
     Index("events_by_call", "call"),
 )
 
+CEILING = "ceiling"  # of events: a task type's longest prompt, which holds until the next one
+
 USAGE_KEY = ("hour_ms", "team", "agent", "task", "task_type", "target", "model", "key")
 USAGE_SUMS = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
 
