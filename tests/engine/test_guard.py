@@ -43,6 +43,26 @@ def test_each_budget_is_decided_by_its_mode():
     assert isinstance(gates.answer(("rate", 1, 0), ("other", BURST // 2, 0)), Denied)
 
 
+def test_a_crowd_before_the_store_is_no_loss_of_it():
+    gates = Gates(1)
+    guard, crowd = gates.guards[0], StoreLost(Reason.GATE_STORE_CROWDED)
+    gates.links[0].take = lambda call, _request: gates.time.at(gates.time.now_ms() + 1, guard.heard, call, crowd)
+    assert gates.answer(("rate", 1, 0)) == crowd
+    assert (guard.lost, guard.losses, guard.local_grants) == (False, 0, 0)
+    del gates.links[0].take
+    assert isinstance(gates.answer(("rate", 1, 0)), Granted)
+
+
+def test_a_crowd_at_a_lost_store_is_decided_alone():
+    gates = Gates(1)
+    gates.lose(60_000)
+    gates.run(10_000)
+    guard, crowd = gates.guards[0], StoreLost(Reason.GATE_STORE_CROWDED)
+    gates.links[0].take = lambda call, _request: gates.time.at(gates.time.now_ms() + 1, guard.heard, call, crowd)
+    assert isinstance(gates.answer(("rate", 1, 0)), Granted)
+    assert guard.lost
+
+
 def test_a_share_that_cannot_hold_the_call_is_closed():
     gates = Gates(4)
     gates.lose(60_000)

@@ -36,6 +36,19 @@ def test_too_many_are_not_taken():
     assert queue.pop(9.0) is None
 
 
+@given(st.lists(st.booleans(), max_size=200))
+def test_who_waits_is_counted(adds):
+    queue, waiting = Queue(), 0
+    for number, is_add in enumerate(adds):
+        if is_add:
+            waiting += queue.add(Asked(release(number), 0.0))
+        elif (flight := queue.pop(9.0)) is not None:
+            waiting -= len(flight.asked)
+        assert queue.waiting == waiting
+    assert len(list(queue.drain())) == waiting
+    assert queue.waiting == 0
+
+
 def test_what_is_kept_is_bounded_and_in_order():
     queue = Queue()
     for number in range(MOST_KEPT + 3):

@@ -164,9 +164,9 @@ def _why(event: Denied) -> Reason:
 
 
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
-    """A store that is closed without its server defers like an exhausted budget."""
+    """A store that is closed without its server defers like an exhausted budget; a crowd asks again one after the other."""
     _unused(call)
-    again_ms = now_ms + ASK_STORE_AGAIN_MS
+    again_ms = now_ms + ASK_STORE_AGAIN_MS + len(call.room.sleeping)
     return _wait(call, synthetic(call, now_ms, again_ms, STORE, BlockKind.EVENT), event.reason, now_ms)
 
 

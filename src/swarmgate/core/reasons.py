@@ -69,6 +69,7 @@ class Reason(StrEnum):
     GATE_STORE_SILENT = "gate_store_silent"
     GATE_STORE_LOADING = "gate_store_loading"
     GATE_STORE_BUSY = "gate_store_busy"
+    GATE_STORE_CROWDED = "gate_store_crowded"
     GATE_STORE_READ_ONLY = "gate_store_read_only"
     GATE_STORE_MOVED = "gate_store_moved"
     GATE_STORE_FULL = "gate_store_full"
@@ -141,6 +142,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.GATE_STORE_SILENT: "The shared store did not answer in time: it is frozen, overloaded or cut off.",
     Reason.GATE_STORE_LOADING: "The shared store reads its data after a start.",
     Reason.GATE_STORE_BUSY: "The shared store runs somebody's long script.",
+    Reason.GATE_STORE_CROWDED: "More calls of this gate wait for the shared store than it decides in time; this one asks again.",
     Reason.GATE_STORE_READ_ONLY: "The shared store is a replica, or it may not write.",
     Reason.GATE_STORE_MOVED: "Another node of the store's cluster has our slot, or none has.",
     Reason.GATE_STORE_FULL: "The shared store is out of memory or disk, or our own queue to it is at its cap.",

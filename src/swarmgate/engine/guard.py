@@ -23,6 +23,7 @@ from swarmgate.core.shares import share_of
 from swarmgate.ports import BudgetStore, Clock, Fire
 
 PROBE_MS = 250
+CROWDED = StoreLost(Reason.GATE_STORE_CROWDED)  # the store lives; who is told asks again
 
 
 class OutageMode(StrEnum):
@@ -86,6 +87,9 @@ class Guard:
         """The store's answer, or its silence."""
         request = self._asked.pop(call.id)
         now_ms = self._clock.now_ms()
+        if event == CROWDED and not self.lost:
+            self.fire(call, event)
+            return
         if isinstance(event, StoreLost):
             self._probe_ms = now_ms + PROBE_MS
             if not self.lost:

@@ -28,14 +28,15 @@ class Asked(NamedTuple):
 
 
 class Flight:
-    """One batch and who asked; `since_s` = when the one that waits longest came."""
+    """One batch and who asked; `since_s` = when the one that waits longest came, `sent_s` = when it left."""
 
-    __slots__ = ("asked", "batch", "since_s")
+    __slots__ = ("asked", "batch", "sent_s", "since_s")
 
     def __init__(self, batch: Batch, since_s: float) -> None:
         self.batch = batch
         self.asked: list[Asked] = []
         self.since_s = since_s
+        self.sent_s = 0.0
 
     def add(self, asked: Asked) -> None:
         """Errors: `BadOperation`, and nothing is added."""
@@ -46,14 +47,18 @@ class Flight:
 
 
 class Queue:
-    """Batches in order, and what is kept while there is no server; `line_of` tells the line of every known budget."""
+    """
+    Batches in order, and what is kept while there is no server.
 
-    __slots__ = ("_flights", "_kept", "dropped", "line_of")
+    `waiting` counts the operations in batches; `line_of` tells the line of every known budget.
+    """
+
+    __slots__ = ("_flights", "_kept", "dropped", "line_of", "waiting")
 
     def __init__(self) -> None:
         self._flights: deque[Flight] = deque()
         self._kept: deque[Operation] = deque()
-        self.dropped = 0
+        self.dropped = self.waiting = 0
         self.line_of: dict[str, str] = {}
 
     def add(self, asked: Asked) -> bool:
@@ -61,22 +66,29 @@ class Queue:
         flights = self._flights
         if flights and not flights[-1].batch.full:
             flights[-1].add(asked)
+            self.waiting += 1
             return True
         if len(flights) >= MOST_BATCHES:
             return False
         flight = Flight(Batch(self.line_of), asked.since_s)
         flight.add(asked)
         flights.append(flight)
+        self.waiting += 1
         return True
 
     def pop(self, now_s: float) -> Flight | None:
         """The oldest batch; when there is none, what was kept."""
         if self._kept and not self._flights:
             self._recall(now_s)
-        return self._flights.popleft() if self._flights else None
+        if not self._flights:
+            return None
+        flight = self._flights.popleft()
+        self.waiting -= len(flight.asked)
+        return flight
 
     def drain(self) -> Iterator[Asked]:
         """Everybody who waits, in order; nobody does afterwards."""
+        self.waiting = 0
         while self._flights:
             yield from self._flights.popleft().asked
 

@@ -3,7 +3,8 @@ Budgets shared by many gates: the kernel in Lua on Valkey >= 8 or Redis >= 7 (po
 
 One script is in flight at a time; what arrives meanwhile is the next one, so nobody waits for a window, and a busy store
 is asked less often for each. A take is answered within 100 ms, by its decision or by `StoreLost`, and is never sent
-twice. What nobody waits for (settle, release, leave) is kept for the next connection: a settlement that is lost would
+twice. A take that would stand too long before it can be sent is told at once that there is a crowd
+(`GATE_STORE_CROWDED`): the server is not lost, and a queue that nobody waits out would only lose it. What nobody waits for (settle, release, leave) is kept for the next connection: a settlement that is lost would
 count too little, one that is told twice counts at most too much.
 """
 
@@ -26,6 +27,9 @@ from swarmgate.stores.valkey.trouble import StoreTrouble
 from swarmgate.stores.valkey.wire import meta_key
 
 ANSWER_S = 0.08  # of the 100 ms that a take may last; the rest is the loop's
+STAND_S = 0.04  # the longest that a take may stand in our own queue: the rest is the server's
+USUAL_OPERATION_S = 0.00025
+FEWEST_MEASURED = 16  # operations: what fewer take together says little of one
 CONNECT_S = 0.5
 IDLE_S = 1.0  # a connection that says nothing is asked whether it lives
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
@@ -36,7 +40,8 @@ class ValkeyStore:
     The budget store of one deployment on one of `servers` (URLs; those of a cluster in any order).
 
     `trouble` says why nothing can be decided now (None = it can). Counted: `losses` of the server, `births` of its
-    state, `clock_steps` back, `debt_units` beyond their reservations, `dropped` operations that nobody waited for.
+    state, `clock_steps` back, `debt_units` beyond their reservations, `dropped` operations that nobody waited for,
+    `crowded` takes that were told so.
     """
 
     def __init__(self, servers: Sequence[str], deployment: str, fire: Fire) -> None:
@@ -52,7 +57,8 @@ class ValkeyStore:
         self._task: asyncio.Task[None] | None = None
         self.fire = fire
         self.trouble: Reason | None = Reason.GATE_STORE_CLOSED
-        self.birth_ms = self.births = self.clock_steps = self.losses = self.debt_units = 0
+        self._operation_s = USUAL_OPERATION_S
+        self.birth_ms = self.births = self.clock_steps = self.losses = self.debt_units = self.crowded = 0
 
     @property
     def dropped(self) -> int:
@@ -115,10 +121,23 @@ class ValkeyStore:
     def _send(self, asked: Asked) -> None:
         if self.trouble is not None:
             self._give_up(asked, self.trouble)
+        elif asked.call is not None and self._stands_s() > STAND_S:
+            self.crowded += 1
+            self._give_up(asked, Reason.GATE_STORE_CROWDED)
         elif self._queue.add(asked):
             self._wake.set()
         else:
             self._give_up(asked, Reason.GATE_STORE_FULL)
+
+    def _stands_s(self) -> float:
+        """How long what is added now stands before it is sent, as the last batches went."""
+        ahead = self._queue.waiting + (len(self._flight.asked) if self._flight is not None else 0)
+        return ahead * self._operation_s
+
+    def _measure(self, flight: Flight) -> None:
+        if len(flight.asked) >= FEWEST_MEASURED:
+            took_s = (self._now_s() - flight.sent_s) / len(flight.asked)
+            self._operation_s += (took_s - self._operation_s) / 4
 
     async def _run(self) -> None:
         pause_s = 0.0
@@ -148,6 +167,7 @@ class ValkeyStore:
         except BadAnswer as error:
             raise StoreTrouble(Reason.GATE_STORE_BROKEN, error) from error
         self._flight = None
+        self._measure(flight)
         following = self._queue.pop(self._now_s())
         try:
             if following is not None:
@@ -157,6 +177,7 @@ class ValkeyStore:
 
     async def _start(self, flight: Flight) -> Flight:
         self._flight = flight
+        flight.sent_s = self._now_s()
         batch = flight.batch
         argument = batch.argument(self._link.run)
         await self._link.start(batch.keys(self._deployment), argument, self._left_s(flight))
