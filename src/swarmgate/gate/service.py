@@ -54,6 +54,7 @@ from swarmgate.gate.view.hosts import UrlFinder
 from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.cork import Cork
 from swarmgate.http1.listen import Listening, listen
 from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
@@ -157,7 +158,7 @@ class Gate:
         self._server: Listening | None = None
         self._connections = plan.connections
         self.clock = clock = LoopClock(loop)
-        self.sweep = Sweep(loop)
+        self.sweep = Sweep(loop, Cork(loop.call_soon))
         timer = LoopTimer(loop, clock, lambda: None)
         self._failed = failed
         self._buggy: set[Call] = set()  # ended by a bug, since the last upkeep

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarmgate.http1.connection import Connection
+from swarmgate.http1.cork import MOST_HELD
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.refusals import BadHead
@@ -47,22 +48,27 @@ class Answering(Connection):
         if self.head is None:
             return
         raw = self._answer_head(status, headers, len(body))
-        self._transport.write(raw if self._out == SILENT else raw + body)
+        self._sweep.cork.write(self._transport, raw if self._out == SILENT else raw + body)
         self._done()
 
     def start_stream(self, status: int, headers: Sequence[Header], length: int | None = None) -> None:
         """The head of an answer whose body follows: exactly `length` bytes, else chunks (to HTTP/1.0 until close)."""
         if self.head is not None:
-            self._transport.write(self._answer_head(status, headers, length))
+            self._sweep.cork.write(self._transport, self._answer_head(status, headers, length))
 
     def write_chunk(self, payload: bytes) -> None:
         """Payload of the body: one chunk on the wire per call."""
         if self._out == CHUNKED:
-            if payload:  # framing.frame, here without its call
-                self._transport.write(b"%x\r\n%b\r\n" % (len(payload), payload))
+            if payload:  # framing.frame and Cork.write, here without their calls
+                cork = self._sweep.cork
+                cork.held.append((self._transport, b"%x\r\n%b\r\n" % (len(payload), payload)))
+                if len(cork.held) == 1:
+                    cork.call_soon(cork.flush)
+                elif len(cork.held) >= MOST_HELD:
+                    cork.flush()
         elif self._out != SILENT:
             self._left -= len(payload)
-            self._transport.write(payload)
+            self._sweep.cork.write(self._transport, payload)
 
     def finish(self) -> None:
         """The body is complete; the next request may begin, unless another length was promised than written."""
@@ -72,7 +78,7 @@ class Answering(Connection):
             self.cut()
             return
         if self._out == CHUNKED:
-            self._transport.write(LAST_CHUNK)
+            self._sweep.cork.write(self._transport, LAST_CHUNK)
         self._done()
 
     def cut(self) -> None:
@@ -81,6 +87,7 @@ class Answering(Connection):
             return
         out, self._out = self._out, SILENT
         self._end_call()
+        self._sweep.cork.flush()
         if out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves; here only a reset does
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -90,11 +97,11 @@ class Answering(Connection):
     def want_body(self) -> None:
         """Tell a client that asked (`Expect: 100-continue`) to send its body; others do so unasked."""
         if self.head is not None and self.head.expect_continue and not self._begun and not self._body.done:
-            self._transport.write(CONTINUE)
+            self._sweep.cork.write(self._transport, CONTINUE)
 
     def _start_tunnel(self) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
-        self._transport.write(TUNNEL_OPEN)
+        self._sweep.cork.write(self._transport, TUNNEL_OPEN)
 
     def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:
         head = self.head
@@ -120,13 +127,14 @@ class Answering(Connection):
 
     def _send_refusal(self, bad: BadHead) -> None:
         headers, body = error_body(bad.status, bad.reason, str(bad))
-        self._transport.write(response_head(bad.status, headers, length=len(body), close=True) + body)
+        self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
         self._linger()
 
     def _linger(self) -> None:
         """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
         self._open = False
         self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self._sweep.cork.flush()
         if self._transport.can_write_eof():
             self._transport.write_eof()
         else:
@@ -135,4 +143,5 @@ class Answering(Connection):
     def _close(self) -> None:
         self._open = False
         self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self._sweep.cork.flush()
         self._transport.close()

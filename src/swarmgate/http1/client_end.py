@@ -143,6 +143,7 @@ class ClientEnd(Answering):
 
     def eof_received(self) -> None:
         """The client said its last byte: an open call is cancelled, the connection closed."""
+        self._sweep.cork.flush()  # an answer that is over still reaches whoever reads on
         self._leave()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -9,6 +9,8 @@ read as a plain attribute.
 import asyncio
 from typing import Protocol
 
+from swarmgate.http1.cork import Cork
+
 PERIOD_S = 0.25
 NEVER = 1 << 62
 
@@ -23,11 +25,16 @@ class Watched(Protocol):
 
 
 class Sweep:
-    """Watches connections: `watch` and `forget` them, `start` and `stop` the timer; `now_ms` for their arithmetic."""
+    """
+    Watches connections: `watch` and `forget` them, `start` and `stop` the timer; `now_ms` for their arithmetic.
 
-    __slots__ = ("_loop", "_timer", "_watched", "now_ms")
+    `cork` is the one through which all of them write; without one they write at once.
+    """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    __slots__ = ("_loop", "_timer", "_watched", "cork", "now_ms")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, cork: Cork | None = None) -> None:
+        self.cork = cork or Cork()
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
         self._watched: set[Watched] = set()

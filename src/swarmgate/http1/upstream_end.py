@@ -62,7 +62,7 @@ class UpstreamEnd(Connection):
         self.first_byte_seen = False
         self.exchanges += 1
         self.deadline_ms = self._sweep.now_ms + read_ms
-        self._transport.write(data)
+        self._sweep.cork.write(self._transport, data)
         return True
 
     def send_more(self, data: bytes, *, complete: bool) -> None:
@@ -71,7 +71,7 @@ class UpstreamEnd(Connection):
             self._request_sent = complete
             self.deadline_ms = self._sweep.now_ms + self._read_ms
             if data:
-                self._transport.write(data)
+                self._sweep.cork.write(self._transport, data)
 
     def open_tunnel(self, owner: Owner, *, read_ms: int = READ_MS) -> None:
         """No HTTP here: all bytes are payload in both directions (`on_chunk`, `send_more`) until the connection ends."""
@@ -86,6 +86,7 @@ class UpstreamEnd(Connection):
 
     def is_delivered(self) -> bool:
         """Whether the peer's kernel has every byte that was written; False where that cannot be known."""
+        self._sweep.cork.flush()
         return self._transport.is_closing() or bool(is_acknowledged(self._transport))
 
     def release(self) -> None:

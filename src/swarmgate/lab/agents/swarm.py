@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from swarmgate.http1.cork import Cork
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Locate, Located, Origin, PoolLimits, Upstreams
@@ -80,7 +81,7 @@ class Swarm:
         self._loop = loop
         self._way = way
         self._ended = ended
-        self._sweep = Sweep(loop)
+        self._sweep = Sweep(loop, Cork(loop.call_soon))
         limits = PoolLimits(CONNECTIONS, way.idle_ms, 64)
         self._agents = [(one, Upstreams(loop, self._sweep, locate or _locate, limits)) for one in players]
         self.zero_ms = 0  # the first wish, on the machine's clock

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from swarmgate.http1.cork import Cork
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.listen import Listening
 from swarmgate.http1.sweep import PERIOD_S, Sweep
@@ -31,7 +32,7 @@ class StandIns:
     def __init__(self, loop: asyncio.AbstractEventLoop, plan: StandInPlan, witness: Path | None = None) -> None:
         self._loop = loop
         self._plan = plan
-        self._sweep = Sweep(loop)
+        self._sweep = Sweep(loop, Cork(loop.call_soon))
         self._servers: list[Listening] = []
         self._timer: asyncio.TimerHandle | None = None
         self.log = WitnessLog(witness)
