@@ -31,8 +31,7 @@ class ClientEnd(Answering):
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
-        self._handler = handler
-        self._heads, self._memo = HeadBuffer(REQUEST_FIRST), HeadMemo()
+        self._handler, self._heads, self._memo = handler, HeadBuffer(REQUEST_FIRST), HeadMemo()
         self._waiting = bytearray()  # pipelined, unparsed
         self._body_ms, self.is_early = BODY_MS, False  # early: bytes came with the present head, behind it
 
@@ -143,7 +142,7 @@ class ClientEnd(Answering):
 
     def eof_received(self) -> None:
         """The client said its last byte: an open call is cancelled, the connection closed."""
-        self._sweep.cork.flush()  # an answer that is over still reaches whoever reads on
+        self._sweep.cork.flush()
         self._leave()
 
     def connection_lost(self, exc: Exception | None) -> None:
