@@ -164,6 +164,7 @@ def told(story, *arguments):
 
 def test_the_report_shows_both(story):
     found = told(story, "report", "--target", PROVIDER)
+    assert found["verdict"] == "kept a right budget"
     before, after = [one for one in found["spells"] if one["task_type"] == BATCH]
     assert (before["ceiling"], after["ceiling"]) == (0, incident.CEILING_TOKENS)
     assert before["p99_ms"] > 35_000

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from swarmgate.control import operator
+from swarmgate.control.evidence_routes import MOST_BODY_BYTES
+from swarmgate.control.evidence_routes import ROUTES as EVIDENCE
 from swarmgate.control.link import LinkLost
 from swarmgate.core.errors import BadInput
 
@@ -31,13 +34,15 @@ class Office:
 
 
 class Desk:
-    """What the routes are answered from."""
+    """What the routes are answered from; `state` is a folder without anything in it."""
 
     keys = Office()
+    state = Path("/nowhere/at/all")
 
     def __init__(self):
         self.wrong = {}
         self.orders = []
+        self.threads = asyncio.Semaphore(1)
 
     async def order(self, name, said):
         self.orders.append((name, said))
@@ -118,9 +123,10 @@ def test_pages_of_other_sites_are_refused(path, method):
 
 @routes
 def test_with_the_token_every_route_answers(path, method):
+    is_on_file = path in {route[0] for route in EVIDENCE} - {"/prometheus/rules", "/dead"}
     path = path.replace("{name}", "pause")
     headers = GOOD | {"content-type": "application/json", "origin": f"http://{HOST}"}
-    assert ask(method, path, headers, b"{}")[0] == 200
+    assert ask(method, path, headers, b"{}")[0] in ({400, 404} if is_on_file else {200})  # the folder is empty
     assert ask("DELETE", path, headers)[0] == 405
 
 
@@ -149,7 +155,7 @@ def test_orders_go_over_the_link_as_json():
         assert ask("POST", "/orders/pause", headers, body)[0] == status
     assert ask("POST", "/orders/explode", headers, b"{}")[0] == 400
     assert ask("POST", "/orders/pause", GOOD, b"{}")[0] == 400  # what a form of another site could send
-    assert ask("POST", "/orders/pause", headers, b" " * (operator.MOST_BODY_BYTES + 1))[0] == 400
+    assert ask("POST", "/orders/pause", headers, b" " * (MOST_BODY_BYTES + 1))[0] == 400
     assert ask("GET", "/calls?state=queued", desk=desk)[0] == 200
     assert desk.orders[-1] == ("calls", {"state": "queued"})
 

@@ -7,8 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, instant, ledger, plain, stop
-from swarmgate.cli.exits import Exit
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, asking, folder_of, plain
 from swarmgate.cli.listing import Listing
 
 EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"
@@ -41,10 +40,11 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
 
     A cost that nobody knows is told beside those that are known, and never counts as 0.
     """
-    if by not in GROUPS:
-        raise stop(Exit.USAGE, f"--by {plain(by)[:40]}: is none of {', '.join(GROUPS)}")
-    span = (instant(from_, "--from"), instant(to, "--to"))
-    columns, rows = _bands(state, port, span) if by == CONTEXT else _sums(state, port, by, span)
+    from swarmgate.control import answers  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+
+    with asking():
+        rows = answers.costs(folder_of(state, port), by, answers.span_of(from_, to))
+    columns = _BANDS if by == CONTEXT else (by, *_COLUMNS)
     if as_json:
         print(json.dumps(rows, indent=2))
     elif csv:
@@ -65,22 +65,3 @@ def _cell(name: str, value: object) -> str:
     if name == "cost_micro":
         return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.6f}"
     return f"{value:,}" if isinstance(value, int) else plain(value) or "none"
-
-
-def _sums(state: Any, port: int, by: str, span: tuple[int, int]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-    from swarmgate.stores.sql import reading  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
-
-    with ledger(state, port) as opened, opened.connection() as link:
-        rows = reading.costs(link, by, reading.Span(*span))
-    return (by, *_COLUMNS), [{by: row.pop("name"), **row} for row in rows]
-
-
-def _bands(state: Any, port: int, span: tuple[int, int]) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
-    from swarmgate.control.bands import Bands  # noqa: PLC0415  as above
-    from swarmgate.stores.sql import reading  # noqa: PLC0415  as above
-
-    bands = Bands()
-    with ledger(state, port) as opened, opened.connection() as link:
-        for row in reading.sends(link, reading.targets(link), reading.Span(*span)):
-            bands.add(row)
-    return _BANDS, [band._asdict() for band in bands.found()]

@@ -24,6 +24,8 @@ from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
+from swarmgate.control.replay import ANSWER_S
+from swarmgate.control.replay import replay as send_again
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.stores.letters.letter import Letter
@@ -33,7 +35,6 @@ LIST_EXAMPLE = "Example: swarmgate dead list"
 SHOW_EXAMPLE = "Example: swarmgate dead show req-7daccd2632-5"
 REPLAY_EXAMPLE = "Example: swarmgate dead replay req-7daccd2632-5 --gate http://127.0.0.1:8787"
 DROP_EXAMPLE = "Example: swarmgate dead drop req-7daccd2632-5"
-ANSWER_S = 600.0
 app = typer.Typer(help="Requests that were given up.", epilog=LIST_EXAMPLE, no_args_is_help=True)
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="The request's id, as `swarmgate dead list` shows it.")]
@@ -91,18 +92,13 @@ def replay(
         raise _stop(Exit.FAILED, f"{identity} cannot be sent again: {letter.without_body}")
     link = connection(gate or f"http://127.0.0.1:{port}", ANSWER_S)
     try:
-        link.connect()
-        shelf.claim(identity, replay_id)
-        status, answer = _sent(link, letter)
+        status, answer = send_again(shelf, letter, replay_id, link, os.environ.get("SWARMGATE_KEY", ""))
     except BadInput as bad:
         raise _stop(Exit.USAGE, str(bad)) from None
     except (OSError, http.client.HTTPException) as error:
         raise _stop(
             Exit.UNREACHABLE, f"{link.host}:{link.port}: {getattr(error, 'strerror', None) or type(error).__name__}"
         ) from None
-    finally:
-        link.close()
-    shelf.came(identity, replay_id, str(status))
     if as_json:
         print(json.dumps({"id": identity, "replay_id": replay_id, "status": status, "answer": answer}))
     else:
@@ -119,16 +115,6 @@ def drop(identity: LetterId, state: State = None, port: Port = USUAL_PORT, as_js
     except BadInput as bad:
         raise _stop(Exit.USAGE, str(bad)) from None
     print(json.dumps({"dropped": identity}) if as_json else f"{identity} is dropped")
-
-
-def _sent(link: http.client.HTTPConnection, letter: Letter) -> tuple[int, str]:
-    headers = dict(letter.headers)
-    key = os.environ.get("SWARMGATE_KEY")
-    if key:
-        headers["x-swarmgate-key"] = key
-    link.request(letter.method, letter.path, letter.body, headers)
-    answer = link.getresponse()
-    return answer.status, answer.read().decode("utf-8", "replace")
 
 
 def _shelf(state: Path | None, port: int) -> Shelf:

@@ -5,7 +5,6 @@ import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +14,10 @@ from rich.text import Text
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, Listen
-from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
-from swarmgate.engine.clock import unix_ms
 
 if TYPE_CHECKING:
-    from swarmgate.stores.sql.ledger import Ledger
+    pass
 
 State = Annotated[Path | None, typer.Option(help="The gate's state folder; else that of --port.")]
 Port = Annotated[int, typer.Option(min=1, max=65_535, help="The gate's data port, where no --state is given.")]
@@ -28,36 +25,19 @@ USUAL_PORT = 8787
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
+def folder_of(state: Path | None, port: int) -> Path:
+    """The state folder that was named, or that of a data port."""
+    return state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
+
+
 @contextmanager
-def ledger(state: Path | None, port: int) -> Iterator["Ledger"]:
-    """The ledger, read only, also while the gate runs. Ends the program where there is none or it cannot be read."""
-    from swarmgate.stores.sql.ledger import Ledger  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
-
-    folder = state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
+def asking() -> Iterator[None]:
+    """Whoever asks for what is not there, or wrongly, is told so. Ends the program then."""
     try:
-        opened = Ledger.to_read(folder)
+        yield
     except BadInput as bad:
-        raise stop(Exit.USAGE, str(bad)) from None
-    try:
-        yield opened
-    finally:
-        opened.close()
-
-
-def instant(text: str, option: str) -> int:
-    """`now`, `2h` (so long ago), or ISO 8601 (UTC unless it says otherwise), in ms. Ends the program if it is neither."""
-    now_ms = unix_ms()
-    if text == "now":
-        return now_ms
-    try:
-        if text[:4].isdigit() and "-" in text:
-            at = datetime.fromisoformat(text)
-            return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
-        return now_ms - parse_duration_ms(text, option)
-    except ValueError:
-        raise stop(
-            Exit.USAGE, f"{option}: {text[:40]!r} is no time; write 2026-11-30T08:00, 2h for so long ago, or now"
-        ) from None
+        option = f"--{bad.field}" if bad.field.isidentifier() else bad.field
+        raise stop(Exit.USAGE, plain(f"{option}: {bad.reason}")) from None
 
 
 def plain(value: object) -> str:

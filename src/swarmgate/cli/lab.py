@@ -1,18 +1,25 @@
-"""`swarmgate lab serve`: stand-ins for providers and web hosts, with limits of their own and a witness each."""
+"""`swarmgate lab`: stand-ins for providers and web hosts, with limits of their own and a witness each; an incident to watch."""
 
+import asyncio
 import json
 import sys
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from swarmgate.cli.exits import Exit
-from swarmgate.lab import processes
+from swarmgate.cli.listing import Listing
+from swarmgate.engine.loops import new_event_loop
+from swarmgate.lab import incident_live, processes
 from swarmgate.lab.errors import LabError
+from swarmgate.lab.incident import BATCH, PROVIDER
 from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, StandInPlan, load_plan
 
 EXAMPLE = "Example: swarmgate lab serve --witness seen.jsonl"
+INCIDENT_EXAMPLE = "Example: swarmgate lab incident --seconds 90"
 
 app = typer.Typer(help="Stand-ins for what a swarm calls, on loopback.", epilog=EXAMPLE, no_args_is_help=True)
 
@@ -39,6 +46,44 @@ def serve(
         raise _stop(Exit.UNREACHABLE, error) from None
     except OSError as error:
         raise _stop(Exit.USAGE, error) from None
+
+
+@app.command(epilog=INCIDENT_EXAMPLE)
+def incident(
+    seconds: Annotated[
+        int, typer.Option(min=60, help="Length of each of its two acts, before and after the ceiling.")
+    ] = 120,
+    folder: Annotated[Path | None, typer.Option(help="For its files; by default a new temporary one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Watch a batch job's contexts blow up behind a mean that hides it, the alert, and the ceiling that ends it."""
+    talk = Console(stderr=True)
+    place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-incident-"))
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with incident_live.world(place) as places, asyncio.Runner(loop_factory=new_event_loop) as runner:
+            told = runner.run(incident_live.play(places, seconds, lambda text: talk.print(text, highlight=False)))
+    except (LabError, OSError) as error:
+        raise _stop(Exit.FAILED, error) from None
+    except KeyboardInterrupt:
+        raise _stop(Exit.FAILED, RuntimeError("stopped; nothing is left running")) from None
+    if as_json:
+        print(json.dumps(_plain(told) | {"state": str(place / "state")}, indent=2))
+        return
+    table = Listing("act", "answers", "mean, all", "P99, all", f"P99, {BATCH}")
+    for name, everybody, batch in told.acts:
+        times = (everybody.mean_ms, everybody.p99_ms, batch.p99_ms)
+        table.add_row(name, f"{everybody.answers:,}", *(f"{ms / 1_000:.1f} s" for ms in times))
+    console = Console()
+    console.print(table)
+    console.print(
+        f"The ledger has it all:\n  swarmgate report --target {PROVIDER} --state {place / 'state'}", soft_wrap=True
+    )
+
+
+def _plain(told: incident_live.Told) -> dict[str, Any]:
+    acts = {act.name: {"everybody": act.everybody._asdict(), "batch": act.batch._asdict()} for act in told.acts}
+    return {**told._asdict(), "acts": acts}
 
 
 def _stop(code: Exit, error: Exception) -> typer.Exit:

@@ -1,19 +1,17 @@
 """`swarmgate report`: what happened at one target, the budget in force beside the traffic, and the verdict."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, instant, ledger, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, asking, folder_of, plain, stop
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
-from swarmgate.core.errors import BadInput
 
 if TYPE_CHECKING:
     from swarmgate.control.post_mortem import PostMortem
@@ -32,45 +30,22 @@ def report(  # noqa: PLR0913, PLR0917  a command's options
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell whether a target's budget was kept and whether it was right, who caused the traffic, and what waiting cost."""
-    from swarmgate.control.page import page  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
-    from swarmgate.control.post_mortem import post_mortem  # noqa: PLC0415  as above
-    from swarmgate.stores.sql.reading import Span  # noqa: PLC0415  as above
+    from swarmgate.control import answers  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+    from swarmgate.control.page import page  # noqa: PLC0415  as above
 
-    span = Span(instant(from_, "--from"), instant(to, "--to"))
-    if span.to_ms <= span.from_ms:
-        raise stop(Exit.USAGE, "--from: is not before --to")
-    with ledger(state, port) as opened:
-        try:
-            story = post_mortem(opened, target, span)
-        except BadInput as bad:
-            raise stop(Exit.USAGE, plain(bad)) from None
+    with asking():
+        story = answers.story(folder_of(state, port), target, answers.span_of(from_, to))
     if html is not None:
         try:
             html.write_text(page(story), encoding="utf-8")
         except OSError as error:
             raise stop(Exit.USAGE, f"--html {html}: cannot be written: {error.strerror}") from None
     if as_json:
-        print(json.dumps(_told(story), indent=2))
+        print(json.dumps(answers.report(story), indent=2))
     else:
         _show(story)
         if html is not None:
             print(f"page: {html}")
-
-
-def _told(story: "PostMortem") -> dict[str, Any]:
-    told = asdict(story) | {"verdict": story.verdict.value, "span": story.span._asdict()}
-    told["rulings"] = [
-        one._asdict() | {"verdict": one.verdict.value, "span": one.span._asdict()} for one in story.rulings
-    ]
-    told["bands"] = [band._asdict() for band in story.bands]
-    told["spells"] = [spell._asdict() for spell in story.spells]
-    windows = story.windows
-    told["windows"] = {
-        "from_ms": windows.from_ms,
-        "window_ms": windows.window_ms,
-        "rows": [dict(zip(("sent", "refused", "put_off"), row, strict=True)) for row in windows.rows],
-    }
-    return told
 
 
 def _show(story: "PostMortem") -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, ledger, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, asking, folder_of, plain, stop
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
 from swarmgate.core.reasons import SENTENCES, Reason
@@ -25,17 +25,13 @@ def why(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell one call's life: who asked, what it waited for, every attempt with its limits, and how it ended."""
-    from swarmgate.stores.sql import reading  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
+    from swarmgate.control import answers  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
 
-    with ledger(state, port) as opened, opened.connection() as link:
-        found = reading.call(link, request_id)
-        if found is None:
-            raise stop(
-                Exit.FAILED,
-                f"no call {plain(request_id)[:80]} is in the ledger; one that runs comes with its first attempt",
-            )
-        for attempt in found["attempts"]:
-            attempt["limits"] = reading.limits_at(link, attempt["target"], attempt["key"], attempt["policy"])
+    with asking():
+        found = answers.life(folder_of(state, port), request_id)
+    if found is None:
+        sentence = f"no call {plain(request_id)[:80]} is in the ledger; one that runs comes with its first attempt"
+        raise stop(Exit.FAILED, sentence)
     if as_json:
         print(json.dumps(found, indent=2))
         return

@@ -6,10 +6,11 @@ origin: a page in the operator's browser may neither rebind a name nor post here
 running gate goes as an order over the link.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,12 +19,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from swarmgate import __version__
 from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.control.evidence_routes import ROUTES as EVIDENCE
+from swarmgate.control.evidence_routes import body, unknown
 from swarmgate.control.link import LinkLost, Said
 from swarmgate.control.token import is_same
 from swarmgate.core.errors import BadInput
 
 PUBLIC: Final[frozenset[str]] = frozenset()
-MOST_BODY_BYTES: Final = 1024 * 1024
 ORDERS: Final = ("pause", "resume", "limit")  # of the data process that an operator may give
 
 Answer = Callable[["Desk", Request], Awaitable[Response]]
@@ -33,6 +35,8 @@ class Desk(Protocol):
     """What the routes are answered from: the control process."""
 
     keys: KeyOffice
+    state: Path
+    threads: asyncio.Semaphore
 
     async def order(self, name: str, said: Said) -> Any:
         """What the data process answers. Errors: `BadInput`, `LinkLost`."""
@@ -95,12 +99,12 @@ async def keys(desk: Desk, _request: Request) -> Response:
 
 async def create_key(desk: Desk, request: Request) -> Response:
     """A new agent key: name, and as wanted team, targets, models, expires_in. It is told this once."""
-    return JSONResponse(await desk.keys.create(await _body(request)))
+    return JSONResponse(await desk.keys.create(await body(request)))
 
 
 async def rotate_key(desk: Desk, request: Request) -> Response:
     """A successor with the same scope; the old key is good for `overlap` more (an hour)."""
-    return JSONResponse(await desk.keys.rotate(request.path_params["id"], await _body(request)))
+    return JSONResponse(await desk.keys.rotate(request.path_params["id"], await body(request)))
 
 
 async def revoke_key(desk: Desk, request: Request) -> Response:
@@ -113,7 +117,7 @@ async def order(desk: Desk, request: Request) -> Response:
     name = request.path_params["name"]
     if name not in ORDERS:
         raise BadInput("order", f"is none of {', '.join(ORDERS)}")
-    return JSONResponse(await desk.order(name, await _body(request)))
+    return JSONResponse(await desk.order(name, await body(request)))
 
 
 async def openapi(_desk: Desk, _request: Request) -> Response:
@@ -136,6 +140,7 @@ ROUTES: Final[list[tuple[str, str, Answer]]] = [
     ("/keys/{id}/rotate", "POST", rotate_key),
     ("/keys/{id}/revoke", "POST", revoke_key),
     ("/orders/{name}", "POST", order),
+    *EVIDENCE,
 ]
 
 
@@ -204,27 +209,13 @@ def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Awaitable[Resp
     return endpoint
 
 
-async def _body(request: Request) -> Said:
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        raise BadInput("content-type", "must be application/json")
-    data = b""
-    async for piece in request.stream():
-        data += piece
-        if len(data) > MOST_BODY_BYTES:
-            raise BadInput("body", f"is longer than {MOST_BODY_BYTES} bytes")
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise BadInput("body", f"is no JSON object: {error}") from None
-
-
 def _error(status: int, field: str, reason: str) -> Response:
     return JSONResponse({"error": {"field": field, "reason": reason}}, status)
 
 
 def _bad(_request: Request, error: Exception) -> Response:
     assert isinstance(error, BadInput)
-    return _error(400, error.field, error.reason)
+    return unknown() if error.field == "id" else _error(400, error.field, error.reason)
 
 
 def _lost(_request: Request, error: Exception) -> Response:

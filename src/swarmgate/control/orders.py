@@ -72,6 +72,7 @@ class DataOrders:
             "run": self._journal.run,
             "now_ms": self._gate.clock.now_ms(),
             "is_stopping": self._gate.is_stopping,
+            "address": self._gate.address,
             "open": len(self._gate.pump.open),
             "connections": len(self._gate.doors),
             "unnamed": self._gate.desk.caps.in_use.unnamed if self._gate.desk.caps is not None else 0,

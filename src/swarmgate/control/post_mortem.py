@@ -135,7 +135,7 @@ def _named(link: Connection, host: str) -> list[str]:
     known = reading.targets(link)
     found = [name for name in known if name == host or host_of(name) == host]
     if not found:
-        raise BadInput("--target", f"{host[:80]!r} is unknown here; known: {', '.join(known[:12]) or 'none yet'}")
+        raise BadInput("target", f"{host[:80]!r} is unknown here; known: {', '.join(known[:12]) or 'none yet'}")
     return found
 
 

@@ -19,6 +19,7 @@ import uvicorn
 
 from swarmgate.control import link, operator
 from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.control.evidence_routes import AT_ONCE
 from swarmgate.control.importer import Importer
 from swarmgate.control.pricing import kept
 from swarmgate.control.token import token
@@ -73,6 +74,8 @@ class Control:
     def __init__(self, options: Options, files: Files) -> None:
         self._options = options
         self._importer = importer = files.importer
+        self.state = options.state
+        self.threads = asyncio.Semaphore(AT_ONCE)
         self.keys = KeyOffice(files.keys, self.order, lambda: kept(options.state).providers)
         self._over = asyncio.Event()
         self._is_alone = False  # the data process is gone

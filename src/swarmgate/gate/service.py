@@ -66,6 +66,7 @@ UPKEEP_MS = 250
 DRAIN_S = 30.0
 CONNECTIONS = 20_000
 NO_PRICES = PriceBook()
+_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  nothing is bound here
 
 
 class Plan(NamedTuple):
@@ -143,7 +144,10 @@ class Gate:
     One data plane on one loop: `start`, then `stop`.
 
     `store_of` makes the budget store from a clock and the pump's `fire`; `failed` is told of a bug in one call.
+    `address` is where it is reached from this machine, once it listens.
     """
+
+    address = ("", 0)
 
     def __init__(
         self,
@@ -258,6 +262,7 @@ class Gate:
         self.sweep.start()
         self._server = await listen(self._loop, self._door, host, port)
         self.front.own = authorities(host, self._server.port)
+        self.address = (_REACHED.get(host, host), self._server.port)
         return self._server.port
 
     def _door(self) -> Door:

@@ -27,6 +27,7 @@ DENSE_TOKENS = 600
 USUAL_TOKENS = 12_000
 BLOWN_TOKENS = 240_000
 CEILING_TOKENS = 16_384
+REQUESTS_PER_MINUTE = 2_000  # of the gate's file: more than enough
 CUT_TOKENS = 16_000  # what the batch sends once it was refused
 OUTPUT_TOKENS = 10
 TOO_LONG = "policy_context_ceiling"
@@ -145,7 +146,7 @@ def configuration(provider_port: int, *, ceiling: bool) -> str:
     told = f"""[targets.{PROVIDER}]
 base_url = "http://127.0.0.1:{provider_port}/v1"
 keys = {{ {keys} }}
-largest_tokens = 300_000
+limits = ["{REQUESTS_PER_MINUTE} per 60s"]
 
 [prices."{MODEL}"]
 input = 2.0

@@ -105,6 +105,12 @@ def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str,
     return [row | {"takers": takers[row["budget"]]} for row in found]
 
 
+def newest_revisions(link: Connection, target: str, most: int) -> list[dict[str, Any]]:
+    """Revisions of limits, newest first; of one target if it is named."""
+    told = select(revisions).order_by(revisions.c.policy.desc(), revisions.c.budget).limit(most)
+    return _all(link, told.where(revisions.c.target == target) if target else told)
+
+
 def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[str, Any]]:
     """What left for these targets, in order of its leaving, a piece at a time."""
     statement = (
