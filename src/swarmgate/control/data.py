@@ -36,6 +36,7 @@ from swarmgate.stores.memory import snapshot
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import gate, plan
 
+YOUNG_OBJECTS = 10_000  # between two looks for cycles: a call makes some hundred objects, and its end frees them
 STARTS_WITHIN_S: Final = 60.0
 MOST_TOLD: Final = 50_000
 REFUSED: Final = 2  # cli/exits.py: USAGE
@@ -228,6 +229,7 @@ class _Data:
         setting.begun(port, self._operator)
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be looked through again
+        gc.set_threshold(YOUNG_OBJECTS)
         await self._stopped.wait()
         setting.say("stopping: no new calls; open ones may end")
         return await self._gate.stop()

@@ -16,7 +16,7 @@ from swarmgate.core.record import Call, Rung
 from swarmgate.gate import answers
 from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.identity import UNSAID, read_identity
+from swarmgate.gate.identity import UNSAID, Identity, read_identity
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.gate.shapes import Shape, shape_of
@@ -35,6 +35,7 @@ PATHS = {
 }
 _SURFACES = {path: path.decode() for path in PATHS}
 _ENCODING = b"content-encoding"
+_IDENTITY = "identity"  # what a head's notes hold of it
 MOST_MODEL = 128  # letters of a model's name that are kept of it
 MOST_BODY_BYTES = 32 * 1024 * 1024
 
@@ -90,8 +91,10 @@ class ModelRoutes:
         try:
             parts, relay.parts = relay.parts, []
             relay.peeked = peeked = peek(parts[0] if len(parts) == 1 else b"".join(parts))
-            if relay.said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
-                relay.identity = read_identity(head.fields, relay.said)
+            identity = head.notes.get(_IDENTITY)
+            if identity is None:
+                identity = head.notes[_IDENTITY] = _identity(head, relay.said)
+            relay.identity = identity
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, relay.shape))
@@ -183,3 +186,10 @@ def _read_timeout_ms(said: bytes) -> int | None:
     """What an SDK says that it reads for, in seconds; None if it is no such number."""
     is_number = said.replace(b".", b"", 1).isdigit() and len(said) < 10
     return int(float(said) * 1_000) if is_number else None
+
+
+def _identity(head: RequestHead, said: dict[str, str] | None) -> Identity:
+    """The usual caller says nothing of itself."""
+    if said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
+        return read_identity(head.fields, said)
+    return UNSAID

@@ -108,26 +108,29 @@ class ModelTarget:
         A head that was read holds no CR or LF inside a field, so no line can begin there. Errors: KeyError for a key of
         another target.
         """
-        fields = passed_on(head) if b"connection" in head.fields else head.headers
-        passed = [b"%b: %b\r\n" % field for field in fields if field[0] not in KEPT_HERE and field[0][:12] != _OURS]
-        if HOP in head.fields:
-            passed.append(b"%b: %b\r\n" % (HOP, head.fields[HOP]))
-        for field in self.dialect.headers:
-            if field[0] not in head.fields:
-                passed.append(b"%b: %b\r\n" % field)  # noqa: PERF401  a comprehension is one more call per attempt
+        passed = head.notes.get(self.dialect.name)
+        if passed is None:
+            passed = b"".join([b"%b: %b\r\n" % field for field in self._passed(head)])
+            head.notes[self.dialect.name] = passed
         opening = self._openings[key, path]
         if query:
             opening = opening.replace(_VERSION, b"?" + query + _VERSION, 1)
-        return b"%b%bcontent-length: %d\r\n\r\n%b" % (opening, b"".join(passed), len(body), body)
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (opening, passed, len(body), body)
 
     def passing_head(self, key: str, path: bytes, head: RequestHead, length: int | None, *, chunked: bool) -> bytes:
         """The head of a request that is passed on unread, whatever its method and path; `length` None = none or `chunked`."""
-        fields = [one for one in passed_on(head) if one[0] not in KEPT_HERE and not one[0].startswith(_OURS)]
-        if HOP in head.fields:
-            fields.append((HOP, head.fields[HOP]))
-        fields += [one for one in self.dialect.headers if one[0] not in head.fields]
         if length is None and not chunked and head.method in _WITH_BODY:
             length = 0
         ours = [self._credentials[key], _PLAIN, OUR_HOP]
         where = self._base + path.removeprefix(_V1)
-        return request_head(head.method, where, self._host, [*ours, *fields], length=length, chunked=chunked)
+        return request_head(
+            head.method, where, self._host, [*ours, *self._passed(head)], length=length, chunked=chunked
+        )
+
+    def _passed(self, head: RequestHead) -> list[Header]:
+        """The lines of a caller's head that the target may see, and those that its dialect adds."""
+        fields = [one for one in passed_on(head) if one[0] not in KEPT_HERE and not one[0].startswith(_OURS)]
+        if HOP in head.fields:
+            fields.append((HOP, head.fields[HOP]))
+        fields += [one for one in self.dialect.headers if one[0] not in head.fields]
+        return fields

@@ -9,6 +9,7 @@ line cost as much time as cutting the lines ourselves, and most of the calls tha
 
 from collections.abc import Callable
 from itertools import repeat
+from typing import Any
 
 import httptools
 
@@ -84,14 +85,22 @@ def _says_close(wish: bytes) -> bool:
 
 
 class RequestHead(Head):
-    """A request's head that passed every refusal: `method`, `target` as sent, `expect_continue`."""
+    """
+    A request's head that passed every refusal: `method`, `target` as sent, `expect_continue`.
 
-    __slots__ = ()
+    `notes` is for what readers work out from these lines alone; the heads of a connection that differ in nothing but the
+    length of the body share it.
+    """
+
+    __slots__ = ("notes",)
+
+    notes: dict[str, Any]
 
     def _read_start(self, parts: list[bytes]) -> None:
         self.well_cut = len(parts) == 3
         self.method, self.target = parts[0], parts[1] if len(parts) > 1 else b""
         self.version = b" ".join(parts[2:])
+        self.notes = {}
 
     @property
     def expect_continue(self) -> bool:

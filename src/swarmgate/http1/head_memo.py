@@ -44,6 +44,7 @@ class HeadMemo:
         head.headers[self._place] = (_FIELD, digits)
         head.fields = last.fields | {_FIELD: digits}
         head.content_length = int(digits)
+        head.notes = last.notes
         return head
 
     def _learn(self, head: RequestHead) -> None:
