@@ -3,7 +3,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.price import Price
-from swarmgate.lab.capacity import CLASSES, MINUTE_MS, Key, Minute, capacity, keys_for, recorded, steady
+from swarmgate.lab.capacity import (
+    CLASSES,
+    MINUTE_MS,
+    Key,
+    Minute,
+    calls_of,
+    capacity,
+    keys_for,
+    recorded,
+    scaled,
+    steady,
+)
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.mix import workload
 
@@ -53,6 +64,19 @@ def test_a_trace_is_counted_minute_by_minute():
     assert MINUTE_MS == 60_000
 
 
+def test_a_trace_keeps_its_peaks_at_any_size_and_no_part_of_it_comes_twice():
+    small, large = (scaled("azure-conversation", agents, 3, 2_000)[0]["P1"] for agents in (20, 2_000))
+    assert len(large) == 60
+    peaks = [
+        max(minute.calls for minute in found) * 60 / sum(minute.calls for minute in found) for found in (small, large)
+    ]
+    assert peaks == pytest.approx([peaks[0]] * 2, rel=0.02)
+    assert peaks[0] > 1.2
+    assert sum(minute.calls for minute in large) == pytest.approx(2_000 * 3 * 60, rel=0.01)
+    assert calls_of("azure-conversation") == 6_000
+    assert calls_of("mix") == 6_000 * 100 // 32
+
+
 def test_money_by_the_hour_and_none_where_no_price_is():
     load = steady(100, 6, 1_000, 500)
     price = Price(((0, 1_000_000),), ((0, 2_000_000),))
@@ -64,7 +88,10 @@ def test_money_by_the_hour_and_none_where_no_price_is():
     ("act", "field"),
     [
         (lambda: steady(0, 3, 1, 1), "agents"),
-        (lambda: steady(1, 0, 1, 1), "calls_per_minute"),
+        (lambda: steady(1, 0, 1, 1), "rate"),
+        (lambda: steady(1, float("nan"), 1, 1), "rate"),
+        (lambda: steady(1, float("inf"), 1, 1), "rate"),
+        (lambda: scaled("mix", 0, 3, 2_000), "agents"),
         (lambda: steady(1, 1, -1, 1), "prompt_tokens"),
         (lambda: capacity(steady(1, 1, 1, 1), Key(1, 1, 0), 1), "headroom_percent"),
     ],

@@ -7,14 +7,21 @@ for the mean fails at the peak: carried in tiers, only P0 and P1 need room at th
 """
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import NamedTuple
 
 from swarmgate.core.pool_size import pool_size
 from swarmgate.core.price import Price, Used, cost_micro
 from swarmgate.lab.errors import LabError, at_least
+from swarmgate.lab.traces.mix import MIX, PARTS, Part, workload
+from swarmgate.lab.traces.reading import Trace
+from swarmgate.lab.traces.shipped import trace_of
 from swarmgate.lab.workload import Player, Priority
 
 MINUTE_MS = 60_000
+MINUTES = 60  # in which a trace is played, whatever it took
+FEWEST_AGENTS = 200  # of that play; its counts are scaled afterwards
+MOST_CALLS_PER_MINUTE = 60_000
 CLASSES: tuple[Priority, ...] = ("P0", "P1", "P2")
 
 
@@ -47,6 +54,7 @@ class Capacity(NamedTuple):
     """What to have: per minute unless a name says otherwise; `cost_micro_per_hour` None = no price is known."""
 
     calls_per_s: float
+    mean_calls_per_s: float
     peak_calls: int
     peak_tokens: int
     mean_tokens: int
@@ -67,9 +75,7 @@ def steady(agents: int, calls_per_minute: float, prompt_tokens: int, output_toke
     """The same every minute, all of one class: the users' arithmetic. Errors: `LabError`."""
     for field, amount in (("agents", agents), ("prompt_tokens", prompt_tokens), ("output_tokens", output_tokens)):
         at_least(field, amount, 1 if field == "agents" else 0)
-    if calls_per_minute <= 0:
-        raise LabError("calls_per_minute", "must be above 0")
-    calls = round(agents * calls_per_minute)
+    calls = round(agents * _rate(calls_per_minute))
     return {"P0": [NOTHING], "P1": [Minute(calls, calls * prompt_tokens, calls * output_tokens)], "P2": [NOTHING]}
 
 
@@ -93,6 +99,46 @@ def recorded(players: Iterable[Player], minutes: int, response_ms: int) -> Load:
     return {rank: [Minute(*minute) for minute in found] for rank, found in counts.items()}
 
 
+def scaled(profile: str, agents: int, calls_per_minute: float, response_ms: int) -> tuple[Load, str]:
+    """
+    The shape of a trace, or of the mix, at the size of a swarm; and a warning, empty for the mix.
+
+    The whole trace is played once in an hour, so that its peaks stay where they are, and then counted larger: played at
+    the size of a large swarm it would be over in a minute and begin again, which has no peaks. Errors as `workload`.
+    """
+    at_least("agents", agents, 1)
+    wanted = agents * _rate(calls_per_minute) * MINUTES
+    pace = calls_of(profile) / (MINUTES * 60)
+    players = max(FEWEST_AGENTS, round(pace * response_ms / 250))
+    found = workload(profile, agents=players, calls_per_s=pace, seconds=MINUTES * 60.0)
+    load = recorded(found.players, MINUTES, response_ms)
+    counted = sum(minute.calls for minutes in load.values() for minute in minutes)
+    factor = wanted / max(1, counted)
+    larger = {
+        rank: [Minute(*(round(amount * factor) for amount in minute)) for minute in minutes]
+        for rank, minutes in load.items()
+    }
+    return larger, found.warning
+
+
+def calls_of(profile: str) -> int:
+    """How many calls a profile has before one of its traces begins again."""
+    if profile != MIX:
+        return len(trace_of(profile).calls)
+    return min(len(trace.calls) * 100 // part.calls_percent for part, trace in _open_parts())
+
+
+def _open_parts() -> Iterable[tuple[Part, Trace]]:
+    every = ((part, trace_of(part.trace)) for part in PARTS)
+    return [(part, trace) for part, trace in every if not trace.is_closed]
+
+
+def _rate(calls_per_minute: float) -> float:
+    if not isfinite(calls_per_minute) or not 0 < calls_per_minute <= MOST_CALLS_PER_MINUTE:
+        raise LabError("rate", f"{calls_per_minute:g} calls a minute of each agent; it must be above 0 and finite")
+    return calls_per_minute
+
+
 def capacity(load: Load, key: Key, response_ms: int, price: Price | None = None) -> Capacity:
     """
     What this load needs with keys like that.
@@ -111,6 +157,7 @@ def capacity(load: Load, key: Key, response_ms: int, price: Price | None = None)
     cost = cost_micro(price, each)
     return Capacity(
         calls_per_s=peak.calls / 60,
+        mean_calls_per_s=mean.calls / 60,
         peak_calls=peak.calls,
         peak_tokens=peak.tokens,
         mean_tokens=mean.tokens,

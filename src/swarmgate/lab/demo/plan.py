@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from swarmgate.config.targets import with_room
 from swarmgate.core.compiler import Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
 from swarmgate.lab.standin.plan import LOOPBACK, HostPlan, ProviderPlan, StandInPlan
@@ -185,7 +186,7 @@ def _limit_that_compiles_to(wanted: int) -> tuple[int, int]:
 def _compiled(limit: int) -> int:
     largest = (LARGEST_TOKENS,) * 3
     try:
-        limits = compile_limit(Published(limit, WINDOW_MS, Unit.TOKENS, largest=largest)).limits
+        limits = compile_limit(with_room(Published(limit, WINDOW_MS, Unit.TOKENS, largest=largest))).limits
     except BadLimit:
         return 0
     return limits.quota * WINDOW_MS // limits.window_ms
