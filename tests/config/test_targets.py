@@ -40,5 +40,5 @@ def test_what_has_room_already_stays_as_it_is():
 @given(st.integers(4 * LARGEST, 40 * LARGEST), st.integers(1, LARGEST), st.sampled_from([1_000, 10_000, 60_000]))
 def test_who_is_allowed_more_may_send_more(amount, more, window_ms):
     less, larger = (compiled(limit(one, window_ms=window_ms)) for one in (amount, amount + more))
-    assert less.quota <= larger.quota
+    assert less.quota <= larger.quota + 3 * 1_000  # in thousandths: a unit more of burst takes three of the rate
     assert less.burst <= larger.burst + 1
