@@ -51,6 +51,11 @@ def test_a_table_of_what_is_left():
         assert words in result.output
 
 
+def test_a_limit_that_stands_over_the_file_is_told():
+    result = before_gate(prepare=lambda gate: gate.operator.limit("up/first: requests per 60s", 300))
+    assert "up/first: requests per 60s: 300 per 60s stands over the file's 600 per 60s" in result.output
+
+
 def test_the_same_for_programs():
     said = json.loads(before_gate("--json", "--units", "2", "--target", "up").output)
     assert [row["target"] for row in said["targets"]] == ["up"]

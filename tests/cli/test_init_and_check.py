@@ -1,13 +1,19 @@
 """`init` writes what `check` accepts; `check` tells every mistake at once and what each limit yields."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from swarmgate import __version__
 from swarmgate.cli import app
+from swarmgate.config import load
+from swarmgate.control.orders import limits_of
+from swarmgate.stores.journal.in_force import AT_START, InForce, Why
+from swarmgate.wiring import plan
 
+ANN = Why("ann", "they asked")
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
@@ -111,6 +117,46 @@ def test_check_tells_which_prices_a_cap_in_money_would_miss(tmp_path):
     file.write_text(text + '[agents]\nlimits = ["5 USD per 1d"]\n')
     assert json.loads(run("check", str(file), "--json").stdout)["unpriced"] == ["openai/no-such-model"]
     assert "no price is known for openai/no-such-model" in run("check", str(file)).stdout
+
+
+POLICIES = """
+[policies.papers]
+hosts = ["a.org"]
+limits = ["600 per 60s"]
+outage = "closed"
+[policies.other]
+hosts = ["b.org"]
+limits = ["60 per 60s"]
+"""
+
+
+def test_check_tells_what_has_no_effect(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text(POLICIES)
+    state = "--state", str(tmp_path)
+    assert json.loads(run("check", str(file), *state, "--json").stdout)["without_effect"] == ["policies.papers.outage"]
+    assert "policies.papers.outage has no effect" in run("check", str(file), *state).stdout
+
+
+def test_check_shows_what_an_operator_has_set_over_the_file(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text(POLICIES)
+    served = plan(load(file, {}))
+    kept, told = InForce(tmp_path, 0), limits_of(served)
+    kept.adopt(told, AT_START, 1)
+    name = "papers: requests per 60s"
+    published = replace(told[name].published, amount=300)
+    kept.adopt({name: told[name]._replace(published=published, limits=replace(told[name].limits, quota=3))}, ANN, 2)
+    kept.save()
+    state = "--state", str(tmp_path)
+    (row,) = json.loads(run("check", str(file), *state, "--json").stdout)["standing"]
+    assert row == {"budget": name, "amount": 300, "window_ms": 60_000, "author": "ann", "reason": "they asked"}
+    assert (
+        "300 per 60s stands over the file until a restart; ann set it: they asked"
+        in run("check", str(file), *state).stdout
+    )
+    file.write_text(POLICIES.replace("600 per", "300 per"))
+    assert json.loads(run("check", str(file), *state, "--json").stdout)["standing"] == []
 
 
 def test_the_version():

@@ -40,7 +40,7 @@ class Running:
 
     def reload(self, text, renewed=()):
         served = plan(parse(text, {"KEY": "sk-2"}), kinds(self.book))
-        return reload(self.bench.gate, self.book, served, renewed)
+        return reload(self.bench.gate, self.book, served, renewed).changed
 
     def begin(self):
         before = len(self.bench.wire.written)

@@ -38,6 +38,12 @@ def budgets(
     console = Console()
     console.print(table(page["budgets"]))
     console.print(targets(page["targets"]))
+    for row in page["budgets"]:
+        if row["file"] is not None:
+            file, now = (_limit(one) for one in (row["file"], row))
+            console.print(
+                f"{row['budget']}: {now} stands over the file's {file}: somebody changed it while the gate ran"
+            )
     if page["left_off"]:
         console.print(f"{page['left_off']} more budgets are not shown; ask for one --target")
 
@@ -53,6 +59,11 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
             shown = [row for row in rows.values() if target in {"", row["target"]}]
             its = [row for row in said["targets"] if target in {"", row["target"]}]
             live.update(Group(table(shown), targets(its)), refresh=True)
+
+
+def _limit(said: Row) -> str:
+    window_ms = said["window_ms"]
+    return f"{said['limit']:,}" + (f" per {window_ms / 1_000:.10g}s" if window_ms else "")
 
 
 def table(rows: Iterable[Row]) -> Listing:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,16 +13,19 @@ from rich.table import Table
 
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
-from swarmgate.config import load
+from swarmgate.cli.up import state_folder
+from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
-from swarmgate.wiring import limits, unpriced_models
+from swarmgate.stores.journal.in_force import standing
+from swarmgate.wiring import limits, plan, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 _STAND_IN = "not-set"
+SECTIONS = ("problems", "missing", "unpriced", "without_effect", "standing", "limits")  # of what programs get
 
 
 class Yield(NamedTuple):
@@ -84,6 +87,7 @@ class Secrets(Mapping[str, str]):
 
 def check(
     file: Annotated[Path, typer.Argument(help="The configuration to read.", metavar="[FILE]")] = DEFAULT_FILE,
+    state: Annotated[Path | None, typer.Option(help="The gate's state folder, to see what operators have set.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Tell every mistake of a configuration at once, and what each of its limits yields."""
@@ -97,9 +101,12 @@ def check(
     except OSError as error:
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    missing, unpriced = sorted(secrets.missing), unpriced_models(config)
+    missing, unpriced, idle = sorted(secrets.missing), unpriced_models(config), _without_effect(config)
+    over = standing(state or state_folder(config.listen), plan(config).published)
     if as_json:
-        told = {"problems": [], "missing": missing, "unpriced": unpriced, "limits": [row.as_json() for row in rows]}
+        told: dict[str, Sequence[object]] = {"problems": [], "missing": missing, "unpriced": unpriced}
+        told |= {"without_effect": idle, "standing": [one._asdict() for one in over]}
+        told |= {"limits": [row.as_json() for row in rows]}
         print(json.dumps(told, indent=2))
         return
     print(f"{file}: no mistakes")
@@ -107,7 +114,17 @@ def check(
         print(f"the environment has no {name}; `swarmgate up` needs it")
     for name in unpriced:
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
+    for name in idle:
+        print(f"{name} has no effect: it is for a store that gates share, and this gate keeps its budgets itself")
+    for one in over:
+        said = f"{one.amount:,}{_per(one.window_ms)}"
+        print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
     Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
+
+
+def _without_effect(config: Config) -> list[str]:
+    """What is written and can do nothing in this gate."""
+    return [f"policies.{name}.outage" for name, table in config.policies.items() if "outage" in table.model_fields_set]
 
 
 def yield_of(of: str, budget: Budget) -> Yield:
@@ -148,7 +165,7 @@ def _number(value: float) -> str:
 def _refuse(error: FileError, *, as_json: bool) -> None:
     if as_json:
         problems = [problem._asdict() for problem in error.problems]
-        print(json.dumps({"problems": problems, "missing": [], "unpriced": [], "limits": []}, indent=2))
+        print(json.dumps({**{name: [] for name in SECTIONS}, "problems": problems}, indent=2))
     else:
         print(error, file=sys.stderr)
 

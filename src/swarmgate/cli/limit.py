@@ -22,7 +22,7 @@ def limit(  # noqa: PLR0913, PLR0917  each is an option of the command
     port: Port = USUAL_PORT,
     as_json: AsJson = False,
 ) -> None:
-    """Change a limit until the gate restarts or reads its file again; what was used stays used."""
+    """Change a limit until the gate restarts, over its file; what was used stays used."""
     try:
         window_ms = parse_duration_ms(per, "--per") if per else None
     except BadInput as bad:

@@ -91,4 +91,6 @@ Limits = Annotated[
 CapLimits = Annotated[
     tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list), AfterValidator(_each_once)
 ]
-HostLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list)]
+HostLimits = Annotated[
+    tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list), AfterValidator(_each_once)
+]

@@ -1,5 +1,5 @@
 """
-Which price an attempt has: told by the data process at its start, kept in the state folder, applied by the importer.
+Which price an attempt has: told by the data process at its start and at a reload, kept in the state folder, applied by the importer.
 
 The file has the operator's own prices and whose dialect each target speaks; it holds no secret. Without it the public list is
 asked by the model's name alone. A price that nobody knows stays unknown.
@@ -48,11 +48,22 @@ def kept(folder: Path) -> Tariff:
 
 
 def pricer(folder: Path) -> Pricer:
-    """The prices of a state folder. Errors: as `kept`."""
+    """The prices of a state folder, as they are at each attempt's import. Errors: as `kept`, also later."""
     tariff = kept(folder)
-    book = PriceBook(tariff.own)
+    book, seen_ns = PriceBook(tariff.own), _written_ns(folder)
 
     def price(target: str, model: str, prompt: int, output: int, cached: int, _at_ms: int) -> int | None:
+        nonlocal tariff, seen_ns
+        if (written_ns := _written_ns(folder)) != seen_ns:  # the gate has read its configuration again
+            tariff, seen_ns = kept(folder), written_ns
+            book.replace(PriceBook(tariff.own))
         return book.cost_micro(model, tariff.providers.get(target, ""), Used(prompt, output, cached), target)
 
     return price
+
+
+def _written_ns(folder: Path) -> int:
+    try:
+        return (folder / FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

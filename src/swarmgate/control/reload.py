@@ -1,6 +1,6 @@
 """SIGHUP: the configuration is read again; a mistake in it is told and changes nothing (design 3: data process)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from swarmgate.config import Config
@@ -13,7 +13,10 @@ from swarmgate.gate.service import Gate
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import plan
 
-LIVE: Final = frozenset({"targets", "routes", "agents", "teams", "environments", "task_types"})
+LIVE: Final = frozenset(
+    {"targets", "routes", "agents", "teams", "environments", "task_types", "prices", "egress", "policies"}
+)
+AT_START: Final = ("groups", "most_targets", "most_per_group")  # of [egress]: which hosts share what budgets
 
 
 class Reload:
@@ -40,25 +43,35 @@ class Reload:
         try:
             fresh = again()
             live = self._config.model_copy(update={name: getattr(fresh, name) for name in LIVE})
+            kept = {name: getattr(self._config.egress, name) for name in AT_START}
+            live = live.model_copy(update={"egress": live.egress.model_copy(update=kept)})
             served = plan(live, kinds(store.book))
-            changed = reload(self._gate, store.book, served, self._renewed(fresh))
+            done = reload(self._gate, store.book, served, self._renewed(fresh))
         except (FileError, BadInput, BadLimit, OSError) as error:
             self._say(f"{error}\nthe configuration in force stays as it was")
             return
-        self._orders.reloaded(served, changed)
-        waits = [name for name in Config.model_fields if name not in LIVE and self._differs(fresh, name)]
+        self._orders.reloaded(done.plan, done.changed)
+        waits = list(self._waits(fresh))
         self._config = live
         try:
             self._keep(live)
         except OSError as error:  # the limits hold; only prices of new targets wait for the next start
             self._say(f"what the ledger needs to price calls cannot be written: {error.strerror}")
-        also = f"; a restart is needed for {', '.join(waits)}" if waits else ""
-        self._say(f"the configuration was read again: {len(changed)} budgets changed{also}")
+        also = f"; an operator's limit stands over the file for {', '.join(done.standing)}" if done.standing else ""
+        also += f"; a restart is needed for {', '.join(waits)}" if waits else ""
+        self._say(f"the configuration was read again: {len(done.changed)} budgets changed{also}")
 
     def _renewed(self, fresh: Config) -> set[str]:
         """Targets whose keys are others than before."""
         old = self._config.targets
         return {name for name, target in fresh.targets.items() if name not in old or old[name].keys != target.keys}
 
-    def _differs(self, fresh: Config, section: str) -> bool:
-        return bool(getattr(fresh, section) != getattr(self._config, section))
+    def _waits(self, fresh: Config) -> Iterator[str]:
+        """What is written otherwise now, and cannot change while the gate runs."""
+        old = self._config
+        for name in Config.model_fields:
+            if name not in LIVE and getattr(fresh, name) != getattr(old, name):
+                yield name
+        for name in AT_START:
+            if getattr(fresh.egress, name) != getattr(old.egress, name):
+                yield f"egress.{name}"

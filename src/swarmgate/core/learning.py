@@ -209,6 +209,19 @@ class LearnedLimit:
         self._burst.limit(rate * MICRO)
         return self._put(Quantity.RATE, self._rate, rate * MICRO)
 
+    def bound(self, ceilings: Ceilings) -> tuple[Revision, ...]:
+        """The operator's limits are others: what was learned stays as far as it does not exceed them."""
+        self._ceilings = ceilings
+        self._burst.limit(ceilings.burst * MICRO)
+        bounded = ((Quantity.RATE, self._rate, ceilings.rate), (Quantity.CAP, self._cap, ceilings.cap))
+        return tuple(
+            [
+                Revision(what, RevisionReason.TOLD, value.value)
+                for what, value, most in bounded
+                if value.limit(most * MICRO)
+            ]
+        )
+
     def told_cap(self, at_once: int) -> Revision | None:
         """The target says how many sends it takes in flight."""
         return self._put(Quantity.CAP, self._cap, min(at_once, self._ceilings.cap) * MICRO)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from swarmgate.core.book import Demand
 from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
-from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.limits import BadLimit, BudgetKind, Limits
 from swarmgate.core.record import Route
 
 
@@ -41,7 +41,10 @@ class Budget(NamedTuple):
 
 def budget(name: str, published: Published, kind: BudgetKind | None = None) -> Budget:
     """The budget that keeps a published limit, of that kind if one is in use. Errors: `BadLimit` if none can."""
-    return Budget(name, published, compile_limit(published, kind))
+    try:
+        return Budget(name, published, compile_limit(published, kind))
+    except BadLimit as bad:
+        raise BadLimit(name, bad.value, bad.reason) from None
 
 
 def route(key: str, budgets: Iterable[Budget]) -> Route:

@@ -42,6 +42,11 @@ class PriceBook:
         self._own = own or {}
         self._known: dict[tuple[str, str, str], Price | None] = {}
 
+    def replace(self, other: "PriceBook") -> None:
+        """Go on with the operator's prices of another book."""
+        self._own = other._own  # noqa: SLF001  of our own kind
+        self._known.clear()
+
     def of(self, model: str, provider: str, target: str = "") -> Price | None:
         """The price of a model; None if nobody knows it. `provider` "" = by the model's name alone."""
         key = (model, provider, target)

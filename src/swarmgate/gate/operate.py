@@ -78,7 +78,7 @@ class Operator:
             if way is not None and one + WAY in self._book.cells:
                 self._revise(one + WAY, way)
             limits = self._revise(one, replace(compiled.limits, paused=self._limits(one).paused))
-            self._directory.published[one] = published
+            self._directory.change(one, published)
             self._directory.freshen(one, compiled.fresh_ms)
             changes.append(self._change(one, limits))
             self._changed(one, published)

@@ -8,10 +8,12 @@ revise). Keys that are out stay out unless they were renewed. What cannot be cha
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book
 from swarmgate.core.caps import AGENT
+from swarmgate.core.compiler import WAY, Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.kernel import shape
 from swarmgate.core.limits import BudgetKind, Limits
@@ -26,24 +28,60 @@ def kinds(book: Book) -> dict[str, BudgetKind]:
     return {name: cell.limits.kind for name, cell in book.cells.items()}
 
 
-def reload(gate: Gate, book: Book, plan: Plan, renewed: Collection[str] = ()) -> dict[str, Limits]:
+class Reloaded(NamedTuple):
     """
-    Serve `plan` from now on; the budgets that were changed or are new, with the limits that they have now.
+    What is served now: the plan, with an operator's limits where they stand over it, and the limits that changed or are new.
+
+    `standing` are the budgets whose limit is the operator's, and not the file's.
+    """
+
+    plan: Plan
+    changed: dict[str, Limits]
+    standing: tuple[str, ...]
+
+
+def reload(gate: Gate, book: Book, plan: Plan, renewed: Collection[str] = ()) -> Reloaded:
+    """
+    Serve `plan` from now on, but for limits that an operator has changed since the last file: those stay.
 
     `renewed` are targets whose keys were replaced. Errors: `BadInput` names the budget that cannot be changed.
     """
-    wanted = dict(plan.budgets)
     extra = list(_of_agents(book, plan))
-    wanted |= dict(chain.from_iterable(budget.limits() for budget in extra))
+    file = {**plan.published, **{budget.name: budget.published for budget in extra}}
+    wanted = {**plan.budgets, **dict(chain.from_iterable(budget.limits() for budget in extra))}
+    standing = tuple(name for name in _changed_live(gate) if name in file and file[name] != gate.published[name])
+    for name in chain.from_iterable((name, name + WAY) for name in standing):
+        if name in book.cells:
+            wanted[name] = book.cells[name].limits
     for name, limits in wanted.items():
         cell = book.cells.get(name)
         if cell is not None and shape(cell.limits) != shape(limits):
             raise BadInput(name, "what it counts by cannot change while the gate runs; restart with the new limit")
     changed = {name: limits for name, limits in wanted.items() if _set(gate, book, name, limits)}
-    _serve(gate, plan, extra, renewed)
-    gate.pump.room.revised(tuple(changed))
+    published = {**file, **{name: gate.published[name] for name in standing}}
+    plan = plan._replace(
+        budgets={name: wanted[name] for name in plan.budgets},
+        published={name: published[name] for name in plan.published},
+    )
+    _publish(gate, plan, published, {name: file[name] for name in standing})
+    moved = _serve(gate, plan, renewed)
+    gate.pump.room.revised((*changed, *moved))
     gate.pump.wake_ready()
-    return {name: book.cells[name].limits for name in changed}
+    return Reloaded(plan, {name: book.cells[name].limits for name in changed}, standing)
+
+
+def _changed_live(gate: Gate) -> Collection[str]:
+    """Budgets whose limit an operator has changed."""
+    return () if gate.window is None else gate.window.directory.file
+
+
+def _publish(gate: Gate, plan: Plan, published: Mapping[str, Published], file: Mapping[str, Published]) -> None:
+    """What is shown of limits from now on; budgets that the file names no more are shown no more."""
+    for name in gate.plan.published.keys() - plan.published.keys():
+        gate.published.pop(name, None)
+    gate.published.update(published)
+    if gate.window is not None:
+        gate.window.directory.file = dict(file)
 
 
 def _of_agents(book: Book, plan: Plan) -> Iterator[Budget]:
@@ -68,20 +106,22 @@ def _set(gate: Gate, book: Book, name: str, limits: Limits) -> bool:
     return bool(told) and told[0].done
 
 
-def _serve(gate: Gate, plan: Plan, extra: list[Budget], renewed: Collection[str]) -> None:
-    """Swap what calls are begun with; calls in flight keep what they began with."""
+def _serve(gate: Gate, plan: Plan, renewed: Collection[str]) -> tuple[str, ...]:
+    """Swap what calls are begun with; calls in flight keep what they began with. Learned budgets that moved by it."""
     known = {(rung.target, rung.model): rung for rung in gate.ladders.rungs if rung.target not in renewed}
     ladders = {name: tuple(_kept(rung, known) for rung in rungs) for name, rungs in plan.ladders.ladders.items()}
     gate.ladders.replace(ladders)
     gate.targets.update(plan.targets)  # a target that is gone may still be asked for by a call that retries
     gate.pump.room.line_of.update(plan.lines)
-    gate.published.update(plan.published)
-    gate.published.update({budget.name: budget.published for budget in extra})
     gate.desk.caps = CapDesk(plan.caps, gate.store, gate.published) if plan.caps is not None else None
     gate.models.ceilings = plan.ceilings
+    gate.plan.prices.replace(plan.prices)
+    gate.plan = plan._replace(prices=gate.plan.prices)
     gate.desk.served.forget()
+    moved = gate.egress.replace(plan.egress) if gate.egress is not None and plan.egress is not None else ()
     if gate.window is not None:
         gate.window.directory.renew()
+    return moved
 
 
 def _kept(rung: Rung, known: Mapping[tuple[str, str], Rung]) -> Rung:

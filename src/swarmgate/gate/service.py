@@ -160,7 +160,7 @@ class Gate:
     ) -> None:
         self._loop = loop
         self._server: Listening | None = None
-        self._connections = plan.connections
+        self.plan = plan
         self.clock = clock = LoopClock(loop)
         self.sweep = Sweep(loop, Cork(loop.call_soon))
         timer = LoopTimer(loop, clock, lambda: None)
@@ -232,7 +232,7 @@ class Gate:
         self.operator = Operator(book, self.pump, window.directory, self.teacher.held, changed)
         if plan.egress is not None and self.egress is not None:
             window.directory.also(self.egress.hosts.rungs)
-            window.finder.by_url = UrlFinder(plan.egress, self.egress.hosts, self.clock).find
+            window.finder.by_url = UrlFinder(self.egress.hosts, self.clock).find
         views = window.surface(self._loop, self.desk, self.callers.ended, plan.prices)
         self.front.serve_below(VIEWS, views)
         return window.look
@@ -266,7 +266,7 @@ class Gate:
         return self._server.port
 
     def _door(self) -> Door:
-        return Door(self.front, self.sweep, self.doors, self._connections)
+        return Door(self.front, self.sweep, self.doors, self.plan.connections)
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""

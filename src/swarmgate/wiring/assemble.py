@@ -54,7 +54,7 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
     if targets and not routes:
         routes = {ANY_MODEL: (Deployment(next(iter(targets)), ANY_MODEL),)}
     rungs = {rung: targets[rung.target].rung(rung.model) for ladder in routes.values() for rung in ladder}
-    egress = egress_plan(config)
+    egress = egress_plan(config, kinds)
     budgets = [one for target in targets.values() for one in target.budgets()]
     budgets += caps.shared(config)
     prices = PriceBook({name: table.price for name, table in config.prices.items()})

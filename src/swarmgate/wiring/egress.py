@@ -5,7 +5,9 @@ The operator's policy for a pattern outranks every preset for it. Which limits h
 path class, so a class has the limits of the whole policy among its own, at the cost that its requests have.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from swarmgate.config import Config, Egress, PolicyTable
 from swarmgate.config.policies import Costed, preset_policies
@@ -21,9 +23,12 @@ from swarmgate.facts.presets import in_force
 from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace, Settings
 
+Kinds = Mapping[str, BudgetKind]
+NO_KINDS: Final[Kinds] = MappingProxyType({})
 
-def egress_plan(config: Config) -> EgressPlan:
-    """What the doors to other hosts need to know."""
+
+def egress_plan(config: Config, kinds: Kinds = NO_KINDS) -> EgressPlan:
+    """What the doors to other hosts need to know. Errors: `BadLimit` where a budget in use would need another of `kinds`."""
     told = config.egress
     settings = Settings(
         _pace(told),
@@ -39,10 +44,10 @@ def egress_plan(config: Config) -> EgressPlan:
         told.most_targets,
         told.most_per_group,
     )
-    return EgressPlan(policy_table(config), settings, load_suffix_rules())
+    return EgressPlan(policy_table(config, kinds), settings, load_suffix_rules())
 
 
-def policy_table(config: Config) -> target_policy.PolicyTable:
+def policy_table(config: Config, kinds: Kinds = NO_KINDS) -> target_policy.PolicyTable:
     """Every policy in force, the operator's and the presets', with their budgets."""
     told = dict(config.policies)
     hosts: dict[str, str] = {}
@@ -56,7 +61,7 @@ def policy_table(config: Config) -> target_policy.PolicyTable:
         if free:
             told[preset.id] = table
             hosts |= free
-    by_name = {name: _policy(name, table) for name, table in told.items()}
+    by_name = {name: _policy(name, table, kinds) for name, table in told.items()}
     return target_policy.PolicyTable(by_name, group_table(hosts), group_table(domains))
 
 
@@ -71,7 +76,7 @@ def outage_modes(config: Config) -> dict[str, str]:
     return {
         name: table.outage
         for policy, table in config.policies.items()
-        for budgets in _policy(policy, table).budgets.values()
+        for budgets in _policy(policy, table, NO_KINDS).budgets.values()
         for one in budgets
         for name, _ in one.limits()
     }
@@ -83,14 +88,15 @@ def _pace(told: Egress) -> Pace:
     return Pace(start_micro, max(1, most.amount * WINDOW_MS // most.window_ms), told.in_flight, told.most_in_flight)
 
 
-def _policy(name: str, table: PolicyTable) -> Policy:
+def _policy(name: str, table: PolicyTable, kinds: Kinds) -> Policy:
     whole = [table.costed(quota, 1) for quota in table.limits]
     gaps = [] if table.gap is None else [_gap(f"{name}: gap", table.gap)]
-    budgets = {NO_CLASS: (*_budgets(name, table, whole), *gaps)}
+    budgets = {NO_CLASS: (*_budgets(name, table, whole, kinds), *gaps)}
     for kind, one in table.classes.items():
         dear = [table.costed(quota, one.points) for quota in table.limits]
         own = [table.costed(quota, one.points) for quota in one.limits]
-        budgets[kind] = (*_budgets(name, table, dear), *gaps, *_budgets(f"{name}#{kind}", table, own))
+        whole_host, of_class = _budgets(name, table, dear, kinds), _budgets(f"{name}#{kind}", table, own, kinds)
+        budgets[kind] = (*whole_host, *gaps, *of_class)
     return Policy(
         name,
         budgets,
@@ -108,12 +114,13 @@ def _policy(name: str, table: PolicyTable) -> Policy:
     )
 
 
-def _budgets(name: str, table: PolicyTable, costed: Iterable[Costed]) -> Iterable[Budget]:
-    """The budgets of some limits; a limit has one budget whatever a request costs there."""
+def _budgets(name: str, table: PolicyTable, costed: Iterable[Costed], kinds: Kinds) -> Iterable[Budget]:
+    """The budgets of some limits; a limit has one budget whatever a request costs there, and however much it is."""
     dearest = {quota: cost for _, (quota, cost) in table.all_limits()}
     for quota, cost in costed:
         published = table.published(Costed(quota, dearest[quota]))
-        yield budget(f"{name}: {quota}", published)._replace(cost=cost)
+        called = f"{name}: {quota.counts}"
+        yield budget(called, published, kinds.get(called))._replace(cost=cost)
 
 
 def _gap(name: str, gap_ms: int) -> Budget:

@@ -41,14 +41,14 @@ def learned(on, name):
 @pytest.mark.parametrize(
     ("text", "name", "fields", "most_per_ms"),
     [
-        (CROSSREF, "c: 50 requests per 1s", {"x_rate_limit_limit": 5, "x_rate_limit_interval": "1s"}, 5 / 1_000),
+        (CROSSREF, "c: requests per 1s", {"x_rate_limit_limit": 5, "x_rate_limit_interval": "1s"}, 5 / 1_000),
         (
             CROSSREF,
-            "c: 50 requests per 1s",
+            "c: requests per 1s",
             {"ratelimit": '"a";r=9;t=5', "ratelimit_policy": '"a";q=300;w=60'},
             5 / 1_000,
         ),
-        (GITHUB, "g: 5000 requests per 3600s", {"x_ratelimit_limit": 60, "x_ratelimit_remaining": 9}, 60 / 3_600_000),
+        (GITHUB, "g: requests per 3600s", {"x_ratelimit_limit": 60, "x_ratelimit_remaining": 9}, 60 / 3_600_000),
     ],
 )
 def test_what_a_host_says_is_in_force_at_the_next_admission(text, name, fields, most_per_ms):
@@ -64,7 +64,7 @@ def test_what_a_host_says_is_in_force_at_the_next_admission(text, name, fields, 
 def test_a_host_that_says_more_than_the_operator_is_not_believed():
     async def act(on):
         await on.get("http://a.org/")
-        return learned(on, "c: 50 requests per 1s")[":learned:rate"]
+        return learned(on, "c: requests per 1s")[":learned:rate"]
 
     limits = run(act, CROSSREF, lambda _hit: whole(x_rate_limit_limit=150, x_rate_limit_interval="1s"))
     assert (limits.revision, limits.quota / limits.window_ms * 1_000) == (1, 50)
@@ -73,7 +73,7 @@ def test_a_host_that_says_more_than_the_operator_is_not_believed():
 def test_a_limit_on_what_is_in_flight_is_kept_too():
     async def act(on):
         await on.get("http://a.org/")
-        return learned(on, "c: 50 requests per 1s")[":learned:cap"]
+        return learned(on, "c: requests per 1s")[":learned:cap"]
 
     assert run(act, CROSSREF, lambda _hit: whole(x_concurrency_limit=1)).burst == 1
 

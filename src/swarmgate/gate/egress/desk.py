@@ -48,8 +48,7 @@ class Ways(NamedTuple):
 class EgressDesk:
     """What the doors share, at the gate's own desk; `shadow` has what policies that only watch would have done."""
 
-    def __init__(self, plan: EgressPlan, desk: Desk, ways: Ways, hosts: Hosts, teacher: Teacher) -> None:
-        self.plan = plan
+    def __init__(self, desk: Desk, ways: Ways, hosts: Hosts, teacher: Teacher) -> None:
         self.pump = desk.pump
         self.exchanges = desk.exchanges
         self.fire: Fire = desk.fire
@@ -61,6 +60,11 @@ class EgressDesk:
         self.tunnels: set[Tunnel] = set()  # that are open, or wait for it
         self._desk = desk
         self._teacher = teacher
+
+    @property
+    def plan(self) -> EgressPlan:
+        """Policies and settings in force."""
+        return self.hosts.plan
 
     def arrive(self, forward: "Forward") -> None:
         """Begin the call of a request."""

@@ -77,7 +77,7 @@ class Hosts:
         forget: Forget,
         published: MutableMapping[str, Published],
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._clock = clock
         self._define = define
         self._forget = forget
@@ -85,14 +85,13 @@ class Hosts:
         self._kept = plan.kept
         self._tidy_ms = 0
         settings = plan.settings
-        exact = [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
-        self.table = TargetTable(settings.most_targets, settings.most_per_group, exact)
+        self.table = TargetTable(settings.most_targets, settings.most_per_group, _exact(plan))
         self.hosts: dict[Target, Host] = {}
         self.lessons: dict[str, Lesson] = {}  # of policies and of groups: they outlive single hosts
 
     def place(self, target: Target, method: str, path: str) -> Place:
         """The budgets for a request by `method` to the judged `path` of a target."""
-        plan = self._plan
+        plan = self.plan
         judged = judge(plan.policies, target.host, method, path)
         group = registrable_group(target.host, plan.suffixes, plan.settings.groups)
         placed = place_target(self.table, joint(target), group)
@@ -121,6 +120,26 @@ class Hosts:
             return None
         rate = max(1, published.amount * lesson.learner.window_ms // published.window_ms)
         return lesson, lesson.learner.restate(rate)
+
+    def replace(self, plan: EgressPlan) -> list[tuple[Lesson, Revision]]:
+        """
+        Other policies and another pace, for requests that come from now on; what was learned stays. What follows for budgets.
+
+        How many hosts are known, and what their groups are, stays as it was at the start.
+        """
+        self.plan = plan
+        self.table.configured = frozenset(_exact(plan))
+        pace, moved = plan.settings.pace, []
+        for host in self.hosts.values():
+            host.rungs.clear()
+            moved += [(one, more) for one in host.lessons.values() for more in one.learner.bound(pace.ceilings())]
+        for name, lesson in self.lessons.items():
+            if not lesson.stated:
+                moved += [(lesson, more) for more in lesson.learner.bound(pace.times(GROUP_FACTOR).ceilings())]
+            elif name in self._published:
+                _, revision = self.restated(name, self._published[name]) or (lesson, None)
+                moved += [(lesson, revision)] if revision is not None else []
+        return moved
 
     def rungs(self) -> Iterator[Rung]:
         """Everything that was called lately."""
@@ -191,7 +210,7 @@ class Hosts:
         """The learners of a host whose requests nothing counts, and of its group."""
         if known:
             return
-        pace = self._plan.settings.pace
+        pace = self.plan.settings.pace
         name = host.placed.authority
         if name not in host.lessons:
             host.lessons[name] = self._beginner(name, pace)
@@ -221,6 +240,11 @@ def joint(target: Target) -> Target:
     if target.port == DEFAULT_PORTS.get(target.scheme):
         return Target("https", target.host, DEFAULT_PORTS["https"])
     return target.origin
+
+
+def _exact(plan: EgressPlan) -> list[Target]:
+    """The hosts that a policy names, which always have budgets of their own."""
+    return [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
 
 
 def _class_in(policy: Policy, judged: Judged) -> str:

@@ -45,7 +45,7 @@ class Egress:
         self.resolver = TargetResolver(loop, sweep, tls, plan.suffixes, settings.pins)
         self.upstreams = Upstreams(loop, sweep, self.resolver.locate, LIMITS, dialler)
         self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
-        self.desk = EgressDesk(plan, desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
+        self.desk = EgressDesk(desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
         self._teacher = teacher
 
     def tidy(self) -> None:
@@ -65,6 +65,13 @@ class Egress:
         found = self.hosts.restated(budget, published)
         if found is not None:
             self._teacher.told(*found)
+
+    def replace(self, plan: EgressPlan) -> tuple[str, ...]:
+        """Serve other policies and another pace from now on; the learned budgets that move by it."""
+        moved = self.hosts.replace(plan)
+        for lesson, revision in moved:
+            self._teacher.told(lesson, revision)
+        return tuple(name for lesson, _ in moved for name in (lesson.rate_budget, lesson.cap_budget))
 
     def close(self) -> None:
         """No new connections; exchanges in progress run to their end."""

@@ -64,7 +64,8 @@ class Budgets:
         targets = islice((one for one in found if one.budgets or target in {"", one.target}), MOST_ROWS)
         return {
             "budgets": [
-                _row(one, owner(name), published[name]) | {"in_force": _in_force(self.book.cells[name].limits)}
+                _row(one, owner(name), published[name])
+                | {"file": _said(self.directory.file.get(name)), "in_force": _in_force(self.book.cells[name].limits)}
                 for name, one in seen.items()
                 if name in published and name in self.book.cells
             ],
@@ -90,6 +91,11 @@ def _row(one: BudgetView, owner: Owner, published: Published) -> dict[str, objec
         "certain_in_ms": dict(zip(CLASSES, certain, strict=True)),
         "backlog": per_class(one.backlog),
     }
+
+
+def _said(published: Published | None) -> dict[str, object] | None:
+    """What the configuration says where an operator has said another limit since; null = nothing else."""
+    return None if published is None else {"limit": published.amount, "window_ms": published.window_ms or None}
 
 
 def _in_force(limits: Limits) -> dict[str, object]:

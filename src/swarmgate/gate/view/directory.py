@@ -39,12 +39,14 @@ class Directory:
     """
     Budgets by name with their owner and their published limit; `published` grows and shrinks while the gate runs.
 
-    `models` are the rungs of the models, as they are now; `also` adds what is met on the way.
+    `models` are the rungs of the models, as they are now; `also` adds what is met on the way. `file` has what the
+    configuration says of the budgets whose limit an operator has changed since.
     """
 
     def __init__(self, models: Callable[[], Iterable[Rung]], published: dict[str, Published]) -> None:
         self._sources = [models]
         self.published = published
+        self.file: dict[str, Published] = {}
         self.renew()
 
     def also(self, rungs: Callable[[], Iterable[Rung]]) -> None:
@@ -63,6 +65,13 @@ class Directory:
     def owner(self, budget: str) -> Owner:
         """Whose it is; the budgets of hosts and of policies begin with the name of theirs."""
         return self._owners.get(budget) or Owner(_OWN.split(budget, 1)[0], "")
+
+    def change(self, budget: str, published: Published) -> None:
+        """The operator states another limit; it stands over the file's until they say the same."""
+        said = self.file.setdefault(budget, self.published[budget])
+        self.published[budget] = published
+        if said == published:
+            del self.file[budget]
 
     def of_target(self, target: str) -> list[str]:
         """Those of one target and of its keys, of one policy or one host; empty = no such name."""

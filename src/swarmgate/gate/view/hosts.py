@@ -13,7 +13,6 @@ from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
 from swarmgate.gate.egress.desk import USUAL_ANSWER_BYTES
 from swarmgate.gate.egress.hosts import Hosts, joint
-from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.view.finder import found_at
 from swarmgate.gate.view.plans import Asked, Found
 from swarmgate.ports import Clock
@@ -24,8 +23,7 @@ REGISTER_MS = 1_000  # what a register was told of hosts is as good for so long
 class UrlFinder:
     """Steps by their URL, at the hosts of one gate."""
 
-    def __init__(self, plan: EgressPlan, hosts: Hosts, clock: Clock) -> None:
-        self._plan = plan
+    def __init__(self, hosts: Hosts, clock: Clock) -> None:
         self._hosts = hosts
         self._clock = clock
         self._made_ms = -1
@@ -41,7 +39,7 @@ class UrlFinder:
         if not viewer.allows(url.target.host):
             raise BadInput("url", "is of no host that this agent key may call")
         target, now_ms = url.target, self._clock.now_ms()
-        judged = judge(self._plan.policies, target.host, asked.method, url.path)
+        judged = judge(self._hosts.plan.policies, target.host, asked.method, url.path)
         host = self._hosts.hosts.get(joint(target))
         rung = host.rungs.get(target._replace(path_class=judged.path_class)) if host is not None else None
         if rung is None:
@@ -52,7 +50,7 @@ class UrlFinder:
         """One for all steps that are found at about one time; two steps to one new host share its budgets."""
         if self._scratch is None or now_ms - self._made_ms > REGISTER_MS:
             self._made_ms, self._fresh = now_ms, {}
-            known = self._plan._replace(kept=self._hosts.learned())
+            known = self._hosts.plan._replace(kept=self._hosts.learned())
             self._scratch = Hosts(known, self._clock, self._fresh.__setitem__, _never, {})
         return self._scratch
 

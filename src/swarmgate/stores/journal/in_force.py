@@ -133,6 +133,31 @@ class InForce:
         fresh.replace(self._path)
 
 
+class Standing(NamedTuple):
+    """A limit in force that is not the file's: budget, what holds, and whose word it is."""
+
+    budget: str
+    amount: int
+    window_ms: int
+    author: str
+    reason: str
+
+
+def standing(folder: Path, file: Mapping[str, Published]) -> list[Standing]:
+    """What operators have set in the gate of a state folder, where the file says otherwise; nothing where none has run."""
+    try:
+        kept = msgspec.json.decode((folder / FILE).read_bytes(), type=_File).budgets
+    except (OSError, msgspec.DecodeError):
+        return []
+    return [
+        Standing(name, one.amount, one.window_ms, one.author, one.reason)
+        for name, one in kept.items()
+        if name in file
+        and one.author != CONFIGURATION
+        and (one.amount, one.window_ms) != (file[name].amount, file[name].window_ms)
+    ]
+
+
 def _shape(form: dict[str, Any]) -> dict[str, Any]:
     """What makes two limits the same; through JSON, which knows no tuples."""
     return {
