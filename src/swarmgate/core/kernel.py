@@ -39,12 +39,15 @@ def advance(book: Book, raw_ms: int) -> int:
 
 def define(book: Book, name: str, limits: Limits) -> bool:
     """
-    Give a budget its limits; False if it exists.
+    Give a budget its limits; False if it exists, and then a newer revision takes an older one's place.
 
     It starts as cold as the store's birth demands: a bucket that may have been forgotten holds what could have been
-    used since, and holds are awaited (design 4: Cold start).
+    used since, and holds are awaited (design 4: Cold start). A copy of a store may have missed the last revision.
     """
-    if name in book.cells:
+    known = book.cells.get(name)
+    if known is not None:
+        if limits.revision > known.limits.revision:
+            revise(book, name, known.limits.revision, limits, book.now_ms - book.offset_ms)
         return False
     cell = BudgetCell(name, limits, book.line(limits.line or name), book.now_ms)
     book.cells[name] = cell

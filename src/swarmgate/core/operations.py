@@ -22,7 +22,7 @@ class Withdraw(NamedTuple):
 
 
 class Define(NamedTuple):
-    """Make a budget known; nothing happens if it is."""
+    """Make a budget known; of one that is, a newer revision of its limits comes into force."""
 
     budget: str
     limits: Limits

@@ -308,6 +308,17 @@ class StoreChecks:
         assert desk.remaining("a", LATER_MS) == 5
         assert desk.tell(Revise("b", 0, half), LATER_MS) == Revised(LATER_MS, done=False, revision=0)
 
+    def test_a_newer_revision_replaces_what_a_copy_brought_back(self) -> None:
+        """Defining an older one changes nothing; what was used stays used."""
+        desk = Desk(self.make(), a=BUCKET)
+        desk.tell(ask("x", ("a", 5, 0)), LATER_MS)
+        half = Limits(BudgetKind.LEVEL, burst=10, quota=QUOTA, window_ms=2_000, revision=3)
+        desk.tell(Define("a", half), LATER_MS)
+        assert desk.remaining("a", LATER_MS) == 5
+        desk.tell(Define("a", BUCKET), LATER_MS)
+        assert desk.remaining("a", LATER_MS) == 5
+        assert desk.tell(Revise("a", 1, BUCKET), LATER_MS) == Revised(LATER_MS, done=False, revision=3)
+
     def _busy(self, plan: list[tuple[int, ...]]) -> tuple[Desk, int]:
         """Three budgets that calls keep busy; some of them have ended."""
         desk, now_ms = Desk(self.make(), a=BUCKET, c=COUNTER, s=SLOTS), LATER_MS

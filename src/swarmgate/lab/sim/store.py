@@ -86,6 +86,9 @@ class SimStore:
         for cell in self.book.cells.values():
             touch(cell, self.book.birth_ms)
             kernel.chill(cell, self.book.birth_ms)
+        for name, limits in self.known.items():  # clients say what they know to be newer as they connect
+            if limits.revision > 1:
+                kernel.define(self.book, name, limits)
 
     def run(self, operation: Operation) -> Reply:
         """The reply to one command that arrives now; clients define what the server does not know."""

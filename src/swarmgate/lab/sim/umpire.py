@@ -161,10 +161,10 @@ class Umpire:
         for name, cost, reserve in request.alternatives[granted.chosen]:
             cell = book.cells[name]
             for score, ticket in cell.line.order[:JUDGE_AT_MOST]:
-                if score >= request.score:
+                if score >= request.score or ticket == request.ticket:  # its place, also where its answer was lost
                     break
                 entry = cell.line.entries[ticket]
-                if _lives(entry, now_ms) and ticket != request.ticket:
+                if _lives(entry, now_ms):
                     after_ms = _start(cell, entry, (0, 0), now_ms)
                     before_ms = _start(cell, entry, (cost, reserve), now_ms)
                     if before_ms is not None and (after_ms is None or after_ms > before_ms):

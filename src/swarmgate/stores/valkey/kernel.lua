@@ -51,7 +51,10 @@ end
 local operate = {}
 
 function operate.define(index, text)
-  if not known(index) then
+  local found = known(index)
+  if found then -- a copy of a store may have missed the last revision
+    if limits_of(text).revision > found.limits.revision then operate.revise(index, found.limits.revision, text) end
+  else
     local cell = new_cell(index, text)
     cell.slices = cell.limits.kind == COUNTER and {} or nil
     call('HSET', cell.key, 'limits', text)

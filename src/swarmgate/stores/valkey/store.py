@@ -107,9 +107,13 @@ class ValkeyStore:
         self._send(Asked(Withdraw(ticket, lines), self._now_s()))
 
     def define(self, budget: str, limits: Limits) -> None:
-        """Make the budget known; the server is told when it does not know it, after a loss too."""
-        if self._limits.setdefault(budget, limits) is limits:
-            self._queue.line_of[budget] = limits.line or budget
+        """Make the budget known; the server is told when it does not know it, after a loss too, and of a newer revision."""
+        known = self._limits.get(budget)
+        if known is None or limits.revision > known.revision:
+            self._limits[budget] = limits
+            self._queue.line_of.setdefault(budget, limits.line or budget)
+            if known is not None and self.trouble is None:
+                self._send(Asked(Define(budget, limits), self._now_s()))
 
     def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
         """Replace limits if their revision is still `expected`; not done with revision 0 if the server is lost."""
@@ -245,6 +249,9 @@ class ValkeyStore:
         self.trouble = None
         self._tried.set()
         self._queue.keep(Release("birth", ()))  # if this is one, it begins now, not with the first call
+        for budget, limits in self._limits.items():
+            if limits.revision > 1:  # a replica that took over may have missed it
+                self._queue.keep(Define(budget, limits))
 
     def _lose(self, trouble: Reason) -> None:
         """Nothing is decided: tell everybody at once; what was sent may have been done."""
