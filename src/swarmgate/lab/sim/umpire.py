@@ -108,12 +108,13 @@ class Umpire:
         """Let a take be decided, and judge it."""
         names = {name for demands in request.alternatives for name, _, _ in demands}
         before = [_fill(book.cells[name]) for name in names if name in book.cells]
+        places = _places(before, request)
         reply = decide()
         if isinstance(reply, Granted):
             self._whole(before, request, reply)
             self._count(request, reply)
             if self.orders:
-                self._order(book, request, reply)
+                self._order(book, request, reply, places)
         elif isinstance(reply, Denied):
             self._whole(before, request, reply)
             self._promised(book, request, reply)
@@ -155,13 +156,13 @@ class Umpire:
             self.broken["P6"] += 1
             self.time.trace("broken promise", request.ticket)
 
-    def _order(self, book: Book, request: Take, granted: Granted) -> None:
+    def _order(self, book: Book, request: Take, granted: Granted, places: dict[str, int]) -> None:
         """A grant must not have moved the earliest start of a better live ticket."""
         now_ms = granted.now_ms
         for name, cost, reserve in request.alternatives[granted.chosen]:
             cell = book.cells[name]
             for score, ticket in cell.line.order[:JUDGE_AT_MOST]:
-                if score >= request.score or ticket == request.ticket:  # its place, also where its answer was lost
+                if score >= places.get(name, request.score):
                     break
                 entry = cell.line.entries[ticket]
                 if _lives(entry, now_ms):
@@ -170,6 +171,12 @@ class Umpire:
                     if before_ms is not None and (after_ms is None or after_ms > before_ms):
                         self.broken["P5"] += 1
                         self.time.trace("inversion", name, ticket, request.ticket)
+
+
+def _places(fills: list[_Fill], request: Take) -> dict[str, int]:
+    """Where the ticket stands, by budget, though its caller may not know: an answer was lost, or it is about to leave."""
+    entries = [(fill.cell.name, fill.cell.line.entries.get(request.ticket)) for fill in fills]
+    return {name: entry.score for name, entry in entries if entry is not None}
 
 
 def _lives(entry: Entry, now_ms: int) -> bool:
