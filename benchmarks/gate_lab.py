@@ -118,6 +118,10 @@ class Server:
     def open_files(self) -> int:
         return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
 
+    def renice(self, nice: int) -> None:
+        for pid in self._pids():
+            os.setpriority(os.PRIO_PROCESS, pid, nice)
+
     def __enter__(self) -> Self:
         return self
 
@@ -183,9 +187,10 @@ def flood(server: Server, seconds: int, body: str = "post.lua") -> dict[str, flo
     return {"rps": float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1]), "cpu_us": used / requests * 1e6}
 
 
-def steady(server: Server, seconds: int, rate: int = 500) -> dict[str, float]:
+def steady(server: Server, seconds: int, rate: int = 500, nice: int = 0) -> dict[str, float]:
     """A fixed rate; latency counts from the instant at which the request was due. Microseconds."""
-    said = json.loads(_run(str(BUILD / "uc"), str(server.port), str(rate), "64", str(seconds), PATH))
+    first = ["nice", "-n", str(nice)] if nice else []
+    said = json.loads(_run(*first, str(BUILD / "uc"), str(server.port), str(rate), "64", str(seconds), PATH))
     return {"p50": said["p50"], "p99": said["p99"], "bad": said["bad"] + said["errs"]}
 
 
