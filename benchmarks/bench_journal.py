@@ -21,7 +21,6 @@ import time
 from pathlib import Path
 
 import gate_lab as lab
-
 from swarmgate.control.importer import Importer
 from swarmgate.control.watching import Watching
 from swarmgate.core.commands import Answer, End, Intent, Note
@@ -115,15 +114,15 @@ def into_the_ledger(state):
 def feed(state):
     """What the control process does with its journal, at `ROWS_PER_S` as long as there is anything; the count stands in `fed`."""
     importer = Importer.opened(state)
-    watching = Watching(importer.price, Path(os.devnull).open("w"))
-    importer.listeners.append(watching.hear)
     told = os.open(state / "fed", os.O_WRONLY | os.O_CREAT)
-    while True:
-        before, start = importer.rows, time.perf_counter()
-        if importer.step():
-            return
-        os.pwrite(told, b"%012d" % importer.rows, 0)
-        time.sleep(max(0.0, (importer.rows - before) / ROWS_PER_S - (time.perf_counter() - start)))
+    with Path(os.devnull).open("w") as nowhere:
+        importer.listeners.append(Watching(importer.price, nowhere).hear)
+        while True:
+            before, start = importer.rows, time.perf_counter()
+            if importer.step():
+                return
+            os.pwrite(told, b"%012d" % importer.rows, 0)
+            time.sleep(max(0.0, (importer.rows - before) / ROWS_PER_S - (time.perf_counter() - start)))
 
 
 class Feeder:
