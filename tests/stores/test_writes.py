@@ -66,6 +66,9 @@ def test_a_newer_schema_and_a_damaged_file_are_refused(tmp_path):
     (tmp_path / FILE).write_bytes(b"no database at all" * 100)
     with pytest.raises(BadInput, match="cannot be used"):
         Writes.opened(tmp_path)
+    (tmp_path / FILE).write_bytes(b"")
+    with pytest.raises(BadInput, match="is empty; restore a backup"):
+        Writes.opened(tmp_path)
 
 
 @settings(max_examples=60)

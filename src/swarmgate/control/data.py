@@ -179,7 +179,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         kept = snapshot.begin(state, now_ms, budgets, others)
         in_force.save()
         if served.egress is not None:
-            served = served._replace(egress=served.egress._replace(kept=learned.load(state)))
+            served = served._replace(egress=served.egress._replace(kept=learned.load(state, setting.say)))
     except snapshot.FolderInUse as error:
         raise Stop(UNREACHABLE, str(error)) from None
     except (FileExistsError, NotADirectoryError):

@@ -82,6 +82,7 @@ class Control:
         self._peer: link.Peer | None = None
         self._state: Mapping[str, Any] = {}
         self._trouble = ""
+        self._damaged = 0  # lines of the journal, that were told
         self._forget_s = 0.0  # when to look for what is too old
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
@@ -168,9 +169,10 @@ class Control:
                     is_done = await asyncio.to_thread(self._importer.forget, unix_ms())
                     self._forget_s = loop.time() + FORGETS_EVERY_S if is_done else 0.0
             except OSError as error:  # the disk is full or gone: what is there is still read later
-                self._trouble, is_end = f"cannot be written: {error}", True
+                self._stands(f"cannot be written: {error}")
+                is_end = True
             else:
-                self._trouble = ""
+                self._stands("")
             if is_end:
                 self._caught_up_s = loop.time() if not self._trouble else self._caught_up_s
                 if is_over:
@@ -178,6 +180,17 @@ class Control:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(IDLE_S):
                         await self._over.wait()
+
+    def _stands(self, trouble: str) -> None:
+        """How it is with the ledger; a change is told, and so are lines of the journal that nobody can read."""
+        if trouble and not self._trouble:
+            self._watching.trouble("ledger_not_written", unix_ms(), reason=trouble)
+        elif self._trouble and not trouble:
+            self._watching.trouble("ledger_written_again", unix_ms())
+        self._trouble = trouble
+        if self._importer.damaged > self._damaged:
+            lines, self._damaged = self._importer.damaged - self._damaged, self._importer.damaged
+            self._watching.trouble("journal_lines_damaged", unix_ms(), lines=lines)
 
     async def _watch(self) -> None:
         while True:

@@ -65,6 +65,11 @@ class Watching:
         trace = "".join(format_exception(error))
         self._log.tell("bug", 0, what=what, error=type(error).__name__, trace=trace)
 
+    def trouble(self, event: str, at_ms: int, **fields: object) -> None:
+        """A line about the ledger or the journal themselves."""
+        with self._lock:
+            self._log.tell(event, at_ms, **fields)
+
     def scrape(self) -> bytes:
         """Everything that Prometheus reads."""
         with self._lock:

@@ -1,5 +1,7 @@
 """What was learned of hosts over restarts, and what the journal says of it."""
 
+import pytest
+
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
 from swarmgate.core.lesson import Lesson
@@ -18,10 +20,13 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert (tmp_path / learned.FILE).stat().st_mode & 0o077 == 0
 
 
-def test_a_file_that_cannot_be_read_is_kept_beside(tmp_path):
-    (tmp_path / learned.FILE).write_text('{"a.org": "fast"}')
-    assert learned.load(tmp_path) == {}
-    assert (tmp_path / "learned.broken").read_text() == '{"a.org": "fast"}'
+@pytest.mark.parametrize("content", [b'{"a.org": "fast"}', b"\x97\x00", b""])
+def test_a_file_that_cannot_be_read_is_kept_beside_and_told(tmp_path, content):
+    (tmp_path / learned.FILE).write_bytes(content)
+    said = []
+    assert learned.load(tmp_path, said.append) == {}
+    assert (tmp_path / "learned.broken").read_bytes() == content
+    assert ["is kept as learned.broken" in one for one in said] == [True]
 
 
 def test_a_change_is_a_revision_with_its_reason():

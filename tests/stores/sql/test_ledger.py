@@ -52,6 +52,17 @@ def test_a_newer_schema_is_refused(tmp_path, opened):
     assert path.read_bytes() == before
 
 
+def test_a_file_that_was_emptied_is_refused_and_stays(tmp_path):
+    path = made(tmp_path)
+    for rest in tmp_path.iterdir():
+        if rest != path:
+            rest.unlink()
+    path.write_bytes(b"")
+    with pytest.raises(BadInput, match="is empty; restore a backup"):
+        Ledger.opened(tmp_path)
+    assert path.read_bytes() == b""
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return made(tmp_path_factory.mktemp("whole"))  # its path: half a megabyte is no argument that anybody could print

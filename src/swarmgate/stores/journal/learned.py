@@ -6,7 +6,7 @@ learning begins anew.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,15 +23,16 @@ FILE: Final = "learned.json"
 AUTHOR: Final = "learned"
 
 
-def load(folder: Path) -> dict[str, Learned]:
-    """What earlier runs learned, by lesson. Errors: OSError."""
+def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> dict[str, Learned]:
+    """What earlier runs learned, by lesson; `say` hears that nobody can read it. Errors: OSError."""
     path = folder / FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Learned])
     except FileNotFoundError:
         return {}
-    except msgspec.DecodeError:
-        path.replace(path.with_suffix(".broken"))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        aside = path.replace(path.with_suffix(".broken"))
+        say(f"{path} cannot be read ({error}) and is kept as {aside.name}; hosts are learned anew")
         return {}
 
 

@@ -47,7 +47,7 @@ class Ledger:
         try:
             if is_new:
                 path.touch(mode=0o600)
-            elif path.stat().st_size <= _CHECKED_BYTES:
+            else:
                 ledger._check(path)
             ledger._migrate(path)
         except DatabaseError as error:
@@ -87,10 +87,15 @@ class Ledger:
         self._engine.dispose()
 
     def _check(self, path: Path) -> None:
+        size = path.stat().st_size
+        if not size:
+            raise BadInput(str(path), f"is empty; {_WHAT_TO_DO}")
+        if size > _CHECKED_BYTES:
+            return
         with self.connection() as link:
             found = link.execute(text("PRAGMA quick_check(1)")).scalar_one()
         if found != "ok":
-            raise BadInput(str(path), f"is damaged ({found}); {_WHAT_TO_DO}")
+            raise BadInput(str(path), f"is damaged ({' '.join(found.split())}); {_WHAT_TO_DO}")
 
     def _migrate(self, path: Path) -> None:
         with self.connection() as link:

@@ -23,6 +23,8 @@ def opened(path: Path, metadata: MetaData, schema: int, holds: str) -> Engine:
 
     Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
     """
+    if path.exists() and not path.stat().st_size:
+        raise BadInput(str(path), f"is empty; restore a backup: it has {holds}")
     path.touch(mode=0o600)
     engine = create_engine(
         f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": _BUSY_S}, poolclass=StaticPool
