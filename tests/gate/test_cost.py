@@ -10,6 +10,7 @@ from wires import Bench
 HERE = str(Path(__file__).parent)
 UNARY_CALLS = 150
 CHUNK_CALLS = 6
+DEFERRED_CALLS = 260  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21
 READING_CALLS = 26  # on top, four times a second per key
 KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
@@ -119,3 +120,24 @@ def test_a_relayed_chunk(options):
     assert len(calls) <= CHUNK_CALLS, calls
     end.data_received(framed(DONE) + LAST)
     assert bench.ends == ["answered"] * (SERVED + 1)
+
+
+@pytest.mark.parametrize("scarce", ["key_limits", "agents"])
+def test_a_call_that_is_sent_away(scarce):
+    """What blocks it blocks it at every key; twenty keys with eight budgets each are looked at once."""
+    text = (TEXT + CAPS).replace("1000000 per 1s", "5 per 60s", 1)
+    if scarce == "key_limits":
+        text = TEXT.replace("key_limits", 'limits = ["15 per 60s"]\nkey_limits') + CAPS
+    bench = Bench(text)
+    warm(bench.gate)
+    asked = ask(stream=b"false", words=b"x-swarmgate-agent: bio-7\r\nx-swarmgate-wait: 0s\r\n")
+    while bench.ends.count("deferred") < SERVED:
+        bench.client.data_received(asked)
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+        if bench.gate.pump.open:
+            bench.dialler.opened[0][0].data_received(whole(UNARY))
+    bench.pass_time(1)
+    calls = counted(lambda: bench.client.data_received(asked))
+    assert bench.ends.count("deferred") == SERVED + 1
+    assert len(calls) <= DEFERRED_CALLS, f"{len(calls)}: {sorted(calls)}"

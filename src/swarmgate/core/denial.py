@@ -5,6 +5,7 @@ Every blocking budget is named. When every blocker is time, `not_before_ms` is a
 in the lines that blocked it, and asks again at `due_ms`.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied
@@ -20,6 +21,9 @@ SENT_AWAY_AT_MOST_MS = (
 )
 
 
+_Seen = dict[Demand, tuple[Blocker, int] | None]
+
+
 class _Case(NamedTuple):
     """One alternative that does not fit: when it is ready by itself, when its turn may come, when it is certain."""
 
@@ -33,8 +37,7 @@ class _Case(NamedTuple):
 
 def deny(book: Book, request: Take, now_ms: int) -> Denied:
     """The denial of the alternative that will fit first; joins the lines that block it if the caller waits."""
-    cases = [_examine(book, request, index, now_ms) for index in range(len(request.alternatives))]
-    case = min(cases, key=_order)
+    case = min(_cases(book, request, now_ms), key=_order)
     score = request.score
     lines = request.standing
     position, depth = _place(book, case, score)
@@ -63,33 +66,50 @@ def deny(book: Book, request: Take, now_ms: int) -> Denied:
     )
 
 
+def _cases(book: Book, request: Take, now_ms: int) -> Iterator[_Case]:
+    """Each alternative, until nothing blocks but what blocks all of them: none that follows will fit sooner."""
+    seen: _Seen = {}  # most budgets of a call stand in each of its alternatives
+    first, *others = request.alternatives
+    common = {demand[0] for demand in set(first).intersection(*others)}
+    for index in range(len(request.alternatives)):
+        case = _examine(book, request, index, now_ms, seen)
+        yield case
+        if common.issuperset([blocker.budget for blocker in case.blockers]):
+            break
+
+
 def _order(case: _Case) -> tuple[bool, int, BlockKind, int]:
     """The one that will fit first; nobody knows when an event comes, so it counts from when its ticket asks again."""
     later_ms = ASK_AGAIN_MS if case.kind is BlockKind.EVENT else 0
     return case.kind is BlockKind.NEVER, case.ready_ms + later_ms, case.kind, case.chosen
 
 
-def _examine(book: Book, request: Take, index: int, now_ms: int) -> _Case:
+def _examine(book: Book, request: Take, index: int, now_ms: int, seen: _Seen) -> _Case:
     kind = BlockKind.TIME
     ready_ms = turn_ms = certain_ms = now_ms
     blockers = []
     for demand in request.alternatives[index]:
-        cell = book.cells[demand[0]]
-        blocker = _blocker(cell, request, demand, now_ms)
-        if blocker is not None:
+        if demand not in seen:
+            seen[demand] = _blocker(book.cells[demand[0]], request, demand, now_ms)
+        found = seen[demand]
+        if found is not None:
+            blocker, its_turn_ms = found
             blockers.append(blocker)
             kind = max(kind, blocker.kind)
             ready_ms = max(ready_ms, blocker.at_ms)
-            turn_ms = max(turn_ms, _turn(cell, request, demand[1:], now_ms))
+            turn_ms = max(turn_ms, its_turn_ms)
             certain_ms = max(certain_ms, blocker.certain_ms)
     return _Case(index, kind, ready_ms, turn_ms, certain_ms, tuple(blockers))
 
 
-def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Blocker | None:
+def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> tuple[Blocker, int] | None:
+    """What of a demand does not fit, and when its turn may come; None if it fits."""
     if now_ms != cell.at_ms:  # what take saw must still block
         touch(cell, now_ms)
     rank = request.rank
     need = demand[1:]
+    if not cell.order and cell.level + (cell.pending + need[0] + need[1]) * cell.scale <= cell.caps[rank]:
+        return None  # the usual case of what follows, without the calls
     found = obstacle(cell, rank, need, now_ms)
     if found is None:
         if holds_back(cell, request, need, now_ms) is None:
@@ -97,7 +117,8 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> Bl
         found = Obstacle(BlockKind.LINE, now_ms, now_ms)
     limits = cell.limits
     limit = 0 if limits.paused else limits.quota or limits.burst
-    return Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision)
+    blocker = Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision)
+    return blocker, _turn(cell, request, need, now_ms)
 
 
 class Obstacle(NamedTuple):

@@ -25,7 +25,7 @@ from swarmgate.core.commands import (
 )
 from swarmgate.core.events import StoreLost
 from swarmgate.core.reasons import Reason
-from swarmgate.core.record import Call, State
+from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
 from swarmgate.core.rungs import Tried, has_fit, remember, step_to
 
@@ -140,7 +140,7 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
     _unused(call)
     rung = call.rungs[call.rung]
     first = call.denied is None and event.kind is not BlockKind.LINE
-    if first and len(call.offered) == 1 < len(rung.routes) and rung.ring.ready(now_ms):
+    if first and len(call.offered) == 1 < len(rung.routes) and _key_blocks(rung, event) and rung.ring.ready(now_ms):
         call.denied, call.score, call.standing = event, event.score, event.lines
         return ask(call, event, now_ms)
     if event.kind is BlockKind.NEVER:
@@ -155,6 +155,11 @@ def denied(call: Call, event: Denied, now_ms: int) -> Commands:
         call.score = first_score(call.rank)  # no place is kept for what there is no room for
         return ask(call, event, now_ms)
     return _wait(call, event, _why(event), now_ms)
+
+
+def _key_blocks(rung: Rung, event: Denied) -> bool:
+    """Whether another key may be free of what blocks."""
+    return rung.own is None or any(blocker.budget in rung.own for blocker in event.blockers)
 
 
 def _why(event: Denied) -> Reason:

@@ -165,7 +165,8 @@ class Rung(NamedTuple):
     One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
 
     `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
-    `window_tokens` is the largest call that its model takes, 0 = not known.
+    `window_tokens` is the largest call that its model takes, 0 = not known. `own` are the budgets that not all of its keys take
+    from: where none of them blocks, no other key helps; None = not known.
     """
 
     target: str
@@ -177,6 +178,7 @@ class Rung(NamedTuple):
     charge: Charge = Charge.PROMPT_THEN_OUTPUT
     serves: frozenset[str] | None = None
     window_tokens: int = 0
+    own: frozenset[str] | None = None
 
 
 class Call:

@@ -67,7 +67,9 @@ class KeyedTarget:
         routes = {key: route(key, [*self._shared, *own]) for key, own in self._own.items()}
         named = "" if model == ANY_MODEL else model
         serves = None if self._dialect is GENERIC else frozenset(self._dialect.paths)
-        return Rung(self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves)
+        taken = [frozenset(name for name, _, _ in one.demands(0, 0)) for one in routes.values()]
+        own = frozenset.union(*taken) - frozenset.intersection(*taken)
+        return Rung(self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves, own=own)
 
     def _charge(self) -> Charge:
         """What its provider counts; where it counts output apart, it does so as the output is made."""

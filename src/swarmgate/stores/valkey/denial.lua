@@ -150,12 +150,37 @@ local function place_of(case, score)
   return position(fullest, score), depth(fullest)
 end
 
-local function deny(request, now_ms)
+-- What every alternative takes, by budget.
+local function common_of(alternatives)
+  local common, first = {}, alternatives[1]
+  for at = 1, #first, 3 do common[first[at]] = { first[at + 1], first[at + 2] } end
+  for other = 2, #alternatives do
+    local demands, same = alternatives[other], {}
+    for at = 1, #demands, 3 do
+      local was = common[demands[at]]
+      if was and was[1] == demands[at + 1] and was[2] == demands[at + 2] then same[demands[at]] = was end
+    end
+    common = same
+  end
+  return common
+end
+
+-- The alternative that will fit first; where nothing blocks but what blocks all of them, none that follows fits sooner.
+local function first_case(request, now_ms)
   local case
+  local common = common_of(request.alternatives)
   for chosen = 1, #request.alternatives do
     local one = examine(request, chosen, now_ms)
     if not case or fits_before(one, case) then case = one end
+    local is_common = true
+    for _, told in ipairs(one.blockers) do is_common = is_common and common[told[1]] end
+    if is_common then break end
   end
+  return case
+end
+
+local function deny(request, now_ms)
+  local case = first_case(request, now_ms)
   local score, lines = request.score, request.standing
   local place, tickets = place_of(case, score)
   local not_before_ms = max(case.ready_ms, min(case.turn_ms, now_ms + SENT_AWAY_AT_MOST_MS))
