@@ -31,6 +31,7 @@ def answered(raw, bench=None):
     assert not bench.gate.pump.open
     assert not bench.dialler.dials
     assert b"x-should-retry: false" in head
+    assert b"x-request-id: " in head
     return int(head.split()[1]), json.loads(body)["error"]
 
 
@@ -216,3 +217,14 @@ def test_a_request_that_passed_this_gate_already_is_a_loop():
     bench.dialler.opened[0][0].data_received(whole(UNARY))
     status, error = answered(request("/v1/responses", b"{}", "POST", f"x-swarmgate-hop: {', '.join(hops)}"))
     assert (status, error["code"]) == (508, "gate_loop")
+
+
+def test_every_refusal_has_a_name_of_its_own():
+    bench, names = Bench(TEXT), []
+    for raw in (request("/nowhere"), request(body=b"[]"), request(body=b'{"model":"x"}'), b"GET / HTTP/0.9\r\n\r\n"):
+        bench.client.data_received(raw)
+        head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+        bench.wire.written.clear()
+        names += [line for line in head.split(b"\r\n") if line.startswith(b"x-request-id: ref-")]
+        assert b'"error"' in body
+    assert len(set(names)) == 4

@@ -195,3 +195,48 @@ def test_an_agent_cannot_take_a_key_away_by_asking_for_what_it_may_not():
             assert len(on.stand_in.hits) == 4
 
     asyncio.run(play())
+
+
+MONEY = """
+[agents]
+limits = ["1 USD per 1d"]
+[prices."up/v1/images/*"]
+input = 0
+output = 0
+per_request = 0.04
+[prices."up/v1/files"]
+input = 0
+output = 0
+[prices."up/*"]
+input = 1
+output = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "micro"), [("/v1/images/generations", 40_000), ("/v1/files?x=1", 1), ("/v1/batches", None)]
+)
+def test_a_cap_in_money_holds_on_unread_paths_at_the_stated_price(path, micro):
+    bench = Bench(TARGET.format(port=9) + MONEY)
+    warm(bench.gate)
+    bench.client.data_received(request(path, b"{}", "POST", "x-swarmgate-agent: a"))
+    if micro is None:
+        (said,) = bench.wire.written
+        assert b"403 Forbidden" in said
+        assert b"policy_price_unknown" in said
+        assert b"up/v1/batches" in said
+        assert bench.dialler.dials == []
+        assert bench.reserved == 0
+        return
+    bench.dialler.succeed()
+    cell = bench.gate.store.book.cells["agent a: USD per 86400s"]
+    assert cell.pending == micro
+    bench.dialler.opened[0][0].data_received(whole({"ok": True}))
+    assert bench.ends == ["answered"]
+    assert (cell.level, cell.pending) == (micro, 0)
+
+
+def test_without_a_cap_in_money_nothing_needs_a_price():
+    bench, end, _ = begun(request("/v1/batches", b"{}", "POST", "x-swarmgate-agent: a"))
+    end.data_received(whole({"ok": True}))
+    assert bench.ends == ["answered"]

@@ -36,7 +36,7 @@ class Listing(NamedTuple):
 
 
 class PriceBook:
-    """Prices by provider and model; `own` are the operator's, by `target/model`, `model`, or the beginning of one and `*`."""
+    """Prices by provider and model; `own` are the operator's, by `target/model`, `model`, or the beginning of one and `*`, of which the longest counts."""
 
     def __init__(self, own: Mapping[str, Price] | None = None) -> None:
         self._own = own or {}
@@ -63,11 +63,11 @@ class PriceBook:
     def own(self, model: str, target: str = "") -> Price | None:
         """The operator's own price; the list is not read."""
         for name in (f"{target}/{model}", model):
-            own = self._own.get(name) or next(
-                (price for key, price in self._own.items() if key[-1:] == "*" and name.startswith(key[:-1])), None
-            )
-            if own is not None:
-                return own
+            if name in self._own:
+                return self._own[name]
+            beginnings = [key for key in self._own if key[-1:] == "*" and name.startswith(key[:-1])]
+            if beginnings:
+                return self._own[max(beginnings, key=len)]
         return None
 
     def _look_up(self, model: str, provider: str, target: str) -> Price | None:

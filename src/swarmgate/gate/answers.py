@@ -13,6 +13,7 @@ from swarmgate.core.record import Call
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
+from swarmgate.http1.refusal_id import FIELD, refusal_id
 
 JSON = (b"content-type", b"application/json")
 STAY = (b"x-should-retry", b"false")  # the gate has repeated what may be repeated
@@ -81,12 +82,14 @@ def refusal(
     reason: Reason, detail: str = "", param: str | None = None, shape: Shape = OPENAI, more: Mapping[str, object] = {}
 ) -> Reply:
     """Why nothing was sent, or nothing came back; `more` are members that the error has besides."""
-    return _reply(reason, Said(status_of(reason), reason.value, _message(reason, detail), param, more), shape)
+    said = Said(status_of(reason), reason.value, _message(reason, detail), param, more, refusal_id())
+    return _reply(reason, said, shape)
 
 
 def bad_target(bad: BadTarget, shape: Shape) -> Reply:
     """A URL that is refused before anything is resolved; its words never repeat the URL."""
-    return _reply(Reason.CALLER_BAD_REQUEST, Said(400, bad.reason, f"The {bad}.", bad.field), shape)
+    said = Said(400, bad.reason, f"The {bad}.", bad.field, request_id=refusal_id())
+    return _reply(Reason.CALLER_BAD_REQUEST, said, shape)
 
 
 def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:
@@ -102,9 +105,7 @@ def ended_said(call: Call, end: End, reason: Reason) -> Said:
 
 def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
     """The same as a whole answer."""
-    reply = _reply(reason, ended_said(call, end, reason), shape)
-    reply.headers.append((b"x-request-id", call.id.encode()))
-    return reply
+    return _reply(reason, ended_said(call, end, reason), shape)
 
 
 def proxy_status(reason: Reason) -> bytes:
@@ -141,7 +142,8 @@ def trail(call: Call) -> dict[str, object]:
 
 
 def _reply(reason: Reason, said: Said, shape: Shape) -> Reply:
-    headers = [(b"content-type", shape.media_type), STAY, (b"proxy-status", proxy_status(reason))]
+    name = (FIELD, said.request_id.encode())
+    headers = [(b"content-type", shape.media_type), STAY, (b"proxy-status", proxy_status(reason)), name]
     return Reply(said.status, headers, shape.body(said))
 
 

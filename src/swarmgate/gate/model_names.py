@@ -25,6 +25,14 @@ ONE = b"/v1/models/"
 _METHODS = frozenset({b"GET", b"HEAD"})
 
 
+def may_say(ladders: Ladders, scope: Scope | None, name: str) -> bool:
+    """Whether a route serves this name to whoever has the key of that scope (None = no key)."""
+    rungs = ladders.by_model.get(name) or ladders.other(name) or ()
+    if scope is None:
+        return bool(rungs)
+    return scope.allows_model(name) and any(scope.allows(rung.target) for rung in rungs)
+
+
 class ModelNames:
     """The surface; `scope_of` a request's key says which models are told; `since_s` is when the gate began to serve them, in seconds of the wall clock."""
 
@@ -50,13 +58,7 @@ class ModelNames:
     def _names(self, head: RequestHead, *more: str) -> list[str]:
         """The names that the caller may say: of routes, and of `more` that some route serves."""
         found, scope = dict.fromkeys((*self._ladders.by_model, *more)), self._scope_of(head.fields)
-        return [name for name in found if self._may_say(scope, name)]
-
-    def _may_say(self, scope: Scope | None, name: str) -> bool:
-        rungs = self._ladders.by_model.get(name) or self._ladders.other(name) or ()
-        if scope is None:
-            return bool(rungs)
-        return scope.allows_model(name) and any(scope.allows(rung.target) for rung in rungs)
+        return [name for name in found if may_say(self._ladders, scope, name)]
 
     def _list(self, ids: list[str], shape: Shape) -> dict[str, object]:
         models = [self._model(name, shape) for name in ids]

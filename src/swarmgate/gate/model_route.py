@@ -13,10 +13,12 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL_WAIT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
+from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, Identity, read_identity
+from swarmgate.gate.model_names import may_say
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
 from swarmgate.gate.shapes import Shape, shape_of
@@ -96,10 +98,10 @@ class ModelRoutes:
                 identity = head.notes[_IDENTITY] = _identity(head, relay.said)
             relay.identity = identity
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
-            if rungs is None:
-                relay.reply(self._unknown(peeked.model, relay.shape))
-                return
             scope = self.desk.scope(head.fields)
+            if rungs is None:
+                relay.reply(self._unknown(peeked.model, scope, relay.shape))
+                return
             if scope is not None:
                 rungs = tuple(rung for rung in rungs if scope.allows(rung.target))
                 if not rungs or not scope.allows_model(peeked.model):
@@ -177,8 +179,8 @@ class ModelRoutes:
         )
         return answers.refusal(Reason.POLICY_CONTEXT_CEILING, detail, "messages", relay.shape)
 
-    def _unknown(self, model: str, shape: Shape) -> answers.Reply:
-        names = self._ladders.nearest(model)
+    def _unknown(self, model: str, scope: Scope | None, shape: Shape) -> answers.Reply:
+        names = [name for name in self._ladders.nearest(model) if may_say(self._ladders, scope, name)]
         return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model", shape)
 
 

@@ -170,6 +170,10 @@ class Passing(Streaming):
             call.content_ms = WHOLE_MS
             call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
             call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, None)
+            if not desk.exchanges.till.reserve_unread(call, self.errand.path.partition(b"?")[0].decode()):
+                self.call = None
+                self.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand), shape=self.shape))
+                return
             desk.arrive(self, call, fields, *self.asked)
         except BadInput as bad:
             self.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, self.shape))
@@ -194,7 +198,7 @@ class Passing(Streaming):
 
     def answer_headers(self, call: Call, head: ResponseHead) -> list[Header]:
         """The target's headers that a caller may see, and how the call was served."""
-        headers = shown_headers(head) + self.desk.served.of(call)
+        headers = self.errand.target.hide_all(shown_headers(head)) + self.desk.served.of(call)
         return [*headers, answers.theirs(head.status)] if head.status >= 400 else headers
 
     def _relay(self, call: Call, fetch: Fetch, head: ResponseHead) -> None:
@@ -210,6 +214,12 @@ class Passing(Streaming):
     def told(self, call: Call, answer: Answer) -> Reply:
         """What is said of a call that has no answer of its target."""
         return self.desk.told(call, answer, self._head, self.shape)
+
+
+def _unpriced(errand: Errand) -> str:
+    path = errand.path.partition(b"?")[0].decode()
+    name = f"{errand.rung.target}{path}"
+    return f'Nobody reads {path}, so its price is that of [prices."{name}"], which has no per_request.'
 
 
 def _path(target: bytes) -> bytes:

@@ -29,6 +29,7 @@ from swarmgate.http1.head import Header, RequestHead
 
 SPEAKS_EVERY_MS = 10_000
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+_NEVER = bytes(64)  # stands nowhere in an answer
 _KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
 
 
@@ -169,12 +170,14 @@ class Relay:
         if not self.as_events:
             self.as_events = head.content_length is None and attempt.stream is not None
             end.start_stream(head.status, headers, head.content_length)
-        end.write_chunk(attempt.body)
+        end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end.write_chunk)
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
 
     def _show_whole(self, attempt: Attempt, status: int, headers: list[Header]) -> None:
-        body = attempt.held[0]
+        body, route = attempt.held[0], attempt.call.route
+        if route is not None and attempt.target.secrets.get(route.key, _NEVER) in body:
+            body = attempt.target.hide(body)  # whoever answers with what it was asked shows our key (reliability SC-02)
         if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
             self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
         else:
@@ -226,4 +229,7 @@ class Relay:
         """The target's headers that a caller may see, and how the call was served."""
         head = attempt.head
         assert head is not None
-        return shown_headers(head) + self.desk.served.of(call)
+        headers, route = shown_headers(head), call.route
+        if route is not None and attempt.target.secrets.get(route.key, _NEVER) in head.raw:
+            headers = attempt.target.hide_all(headers)
+        return headers + self.desk.served.of(call)

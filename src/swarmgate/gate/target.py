@@ -62,12 +62,12 @@ def without_credentials(query: bytes) -> bytes:
 class ModelTarget:
     """
     One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id; `dialect`
-    is how its answers are read, and which headers it wants where a caller sends none.
+    is how its answers are read, and which headers it wants where a caller sends none. `secrets` has the keys themselves.
 
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_base", "_credentials", "_host", "_openings", "_secrets", "dialect", "origin", "quotas")
+    __slots__ = ("_base", "_credentials", "_host", "_openings", "dialect", "origin", "quotas", "secrets")
 
     def __init__(
         self,
@@ -83,7 +83,8 @@ class ModelTarget:
         self._host = host
         self._base = base
         self._credentials = dict(credentials)
-        self._secrets = {value.rpartition(b" ")[2] for _, value in credentials.values() if len(value) > SHORTEST_SECRET}
+        keys = {key: value.rpartition(b" ")[2] for key, (_, value) in credentials.items()}
+        self.secrets = {key: secret for key, secret in keys.items() if len(secret) >= SHORTEST_SECRET}
         self.dialect = dialect
         self.quotas = Quotas(dialect)
         self._openings = {
@@ -96,10 +97,14 @@ class ModelTarget:
 
     def hide(self, said: bytes) -> bytes:
         """What the target said, of the same length, with its keys starred out: errors repeat them (reliability SC-02)."""
-        for secret in self._secrets:
+        for secret in self.secrets.values():
             if secret in said:
                 said = said.replace(secret, b"*" * len(secret))
         return said
+
+    def hide_all(self, headers: Iterable[Header]) -> list[Header]:
+        """The same of an answer's headers."""
+        return [(name, self.hide(value)) for name, value in headers]
 
     def request(self, key: str, path: bytes, head: RequestHead, body: bytes, query: bytes = b"") -> bytes:
         """

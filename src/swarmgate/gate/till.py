@@ -8,11 +8,12 @@ counted, at the prices of caches.
 from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
-from swarmgate.core.price import Used
+from swarmgate.core.price import Price, Used
 from swarmgate.core.record import Call
 from swarmgate.facts.prices import PriceBook
 
 UNKNOWN: Final = -1
+_FREE: Final = Price(((0, 0),), ((0, 0),))
 
 
 class Till:
@@ -25,14 +26,23 @@ class Till:
 
     def reserve(self, call: Call, provider: str, prompt: int, output: int) -> bool:
         """Put what so many tokens cost on the call; False if a cap in money holds and the price is not known."""
-        target = call.rungs[call.rung].target
-        caps = call.caps or {}
-        capped = caps.get(target) or caps.get(ANY_TARGET)
-        if capped is None or not capped.money:
+        if not _is_capped(call):
             return True
         cost = self._cost(call, provider, Used(prompt, output))
         call.money = max(1, cost)
         return cost != UNKNOWN
+
+    def reserve_unread(self, call: Call, path: str) -> bool:
+        """
+        The same of a request that nobody reads: it costs what the operator says that one of its path costs.
+
+        A price for tokens alone says nothing of it, unless the tokens are free: that is one's own machine.
+        """
+        if not _is_capped(call):
+            return True
+        price = self._prices.own(path.lstrip("/"), call.rungs[call.rung].target)
+        call.money = max(1, price.request_micro) if price is not None else 1
+        return price is not None and (price.request_micro > 0 or price == _FREE)
 
     def cost(self, call: Call, provider: str, usage: tuple[int, int], cached: tuple[int, int]) -> int:
         """Micro-units that an answer cost (`gate/taps.py`: Usage, Cached); UNKNOWN charges what was reserved."""
@@ -45,3 +55,10 @@ class Till:
         rung = call.rungs[call.rung]
         cost = self._prices.cost_micro(rung.model or call.model, provider, used, rung.target)
         return UNKNOWN if cost is None else cost
+
+
+def _is_capped(call: Call) -> bool:
+    """Whether a cap in money holds for the call's caller."""
+    caps = call.caps or {}
+    capped = caps.get(call.rungs[call.rung].target) or caps.get(ANY_TARGET)
+    return capped is not None and bool(capped.money)

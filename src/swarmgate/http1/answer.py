@@ -14,6 +14,7 @@ from swarmgate.http1.connection import Connection
 from swarmgate.http1.cork import MOST_HELD
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.head import Header, RequestHead
+from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_head
 from swarmgate.http1.sweep import Sweep
@@ -127,6 +128,7 @@ class Answering(Connection):
 
     def _send_refusal(self, bad: BadHead) -> None:
         headers, body = error_body(bad.status, bad.reason, str(bad))
+        headers.append((FIELD, refusal_id().encode()))
         self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
         self._linger()
 
