@@ -16,7 +16,8 @@ from swarmgate.engine.loops import new_event_loop
 from swarmgate.lab import incident_live, processes
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.incident import BATCH, PROVIDER
-from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, StandInPlan, load_plan
+from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, ProviderPlan, StandInPlan, load_plan
+from swarmgate.lab.standin.web import WEB
 
 EXAMPLE = "Example: swarmgate lab serve --witness seen.jsonl"
 INCIDENT_EXAMPLE = "Example: swarmgate lab incident --seconds 90"
@@ -87,7 +88,8 @@ def _plain(told: incident_live.Told) -> dict[str, Any]:
 
 
 def _stop(code: Exit, error: Exception) -> typer.Exit:
-    print(error, file=sys.stderr)
+    told = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else error
+    print(told, file=sys.stderr)
     return typer.Exit(code)
 
 
@@ -97,9 +99,21 @@ def _as_json(ports: dict[str, int]) -> None:
 
 def _welcome(plan: StandInPlan, ports: dict[str, int]) -> None:
     for one in plan.providers:
-        keys = f"keys {one.key_of(1)} to {one.keys}"
-        print(f"{one.name}: http://{LOOPBACK}:{ports[one.name]}/v1 in {one.dialect}'s dialect, {keys}")
+        print(f"{one.name}: http://{LOOPBACK}:{ports[one.name]}/v1, {one.dialect}'s dialect, {_keys(one)}")
+        if one.port and one.port != ports[one.name]:
+            print(f"  port {one.port} is taken, so it has another")
     web = ", ".join(str(port) for name, port in ports.items() if name.startswith("web"))
     print(f"web hosts of any name (the Host field decides): {LOOPBACK}, ports {web}")
-    said = '{"kind": "brownout", "place": "web", "for_ms": 5000, "amount": 300}'
-    print(f"trouble: curl -d '{said}' http://{LOOPBACK}:{ports['admin']}/lab/trouble", flush=True)
+    if plan.providers:
+        first = plan.providers[0]
+        variables = {"openai": "OPENAI", "anthropic": "ANTHROPIC"}[first.dialect]
+        base = f"{variables}_BASE_URL=http://{LOOPBACK}:{ports[first.name]}/v1"
+        print(f"a gate before {first.name}, in another terminal:")
+        print(f"  {base} {variables}_API_KEY={first.key_of(1)} swarmgate up")
+    said = f'{{"kind": "brownout", "place": "{plan.providers[0].name if plan.providers else WEB}", "for_ms": 5000, "amount": 300}}'
+    print("trouble, for instance 30 % of errors for 5 s:")
+    print(f"  curl -d '{said}' http://{LOOPBACK}:{ports['admin']}/lab/trouble", flush=True)
+
+
+def _keys(one: ProviderPlan) -> str:
+    return f"key {one.key_of(1)}" if one.keys == 1 else f"keys {one.key_of(1)} to {one.keys}"

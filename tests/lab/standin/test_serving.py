@@ -223,6 +223,14 @@ def test_a_taken_port_is_named():
         pass
 
 
+def test_a_taken_port_may_be_another_if_the_plan_says_so():
+    with serving(plan()) as first:
+        told = plan(port=first["p"]).model_copy(update={"else_free": True})
+        with serving(told) as second:
+            assert second["p"] not in {0, first["p"]}
+            assert ask(second["p"])
+
+
 def test_plans_are_read_and_their_mistakes_named(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(DEFAULT_PLAN.model_dump_json())

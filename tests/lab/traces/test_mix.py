@@ -86,7 +86,7 @@ def test_what_cannot_be_is_said():
     trace = Trace("t", (TraceCall(0, 1, 1, "s"),))
     with pytest.raises(LabError, match="use more agents"):
         closed_players(trace, SOMEBODY, 1, 10.0, 60)
-    for wrong in ({"agents": 0}, {"seconds": 0}, {"calls_per_s": -1.0}):
+    for wrong in ({"agents": 0}, {"seconds": 0}, {"calls_per_s": -1.0}, {"calls_per_s": float("nan")}):
         with pytest.raises(LabError):
             workload(**{"agents": 10, **wrong})
 

@@ -60,12 +60,13 @@ class HostPlan(_Table):
 
 
 class StandInPlan(_Table):
-    """All that one process serves; web hosts share `web_ports`."""
+    """All that one process serves; web hosts share `web_ports`; `else_free`: a port that is taken may be another."""
 
     providers: tuple[ProviderPlan, ...] = ()
     hosts: dict[str, HostPlan] = {}
     web_ports: tuple[NotNegative, ...] = (0,)
     admin_port: NotNegative = 0
+    else_free: bool = False
     seed: int = 1
 
     def host(self, name: str) -> HostPlan:
@@ -116,6 +117,7 @@ DEFAULT_PLAN = StandInPlan.model_validate(
         ],
         "web_ports": [9103, 9104],
         "admin_port": 9100,
+        "else_free": True,
     }
 )
 

@@ -6,6 +6,8 @@ agents under test: the admin port is another one.
 """
 
 import asyncio
+import os
+from errno import EADDRINUSE
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,7 +45,11 @@ class StandIns:
         self.ports: dict[str, int] = {}
 
     async def start(self) -> dict[str, int]:
-        """Listen everywhere; ports by place (`web-1` ..., `admin`). Errors: `LabError` names the port that is taken."""
+        """
+        Listen everywhere; ports by place (`web-1` ..., `admin`).
+
+        Where the plan says `else_free`, a free port stands in for one that is taken. Errors: `LabError` names the port.
+        """
         self._sweep.start()
         for name, provider in self.providers.items():
             await self._listen(name, provider, provider.plan.port)
@@ -57,8 +63,14 @@ class StandIns:
         try:
             server = await site.listen(self._sweep, port)
         except OSError as error:
+            if self._plan.else_free and port and error.errno == EADDRINUSE:
+                await self._listen(name, site, 0)
+                return
             await self.stop()
-            raise LabError(f"port {port}", f"of {name} cannot be had: {error.strerror}; name another, or 0") from None
+            why = os.strerror(error.errno) if error.errno else error.strerror
+            raise LabError(
+                f"port {port}", f"of {name} cannot be had: {why}; name another, or 0 for a free one"
+            ) from None
         self._servers.append(server)
         self.ports[name] = server.port
 

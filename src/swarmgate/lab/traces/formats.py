@@ -67,12 +67,18 @@ def _copilot(rows: Iterable[Row]) -> Iterator[TraceCall]:
 
 
 def _plain(rows: Iterable[Row]) -> Iterator[TraceCall]:
+    in_sessions = None
     for row in rows:
+        has_session = row.has("session")
+        in_sessions = has_session if in_sessions is None else in_sessions
+        if has_session != in_sessions:
+            here, elsewhere = ("named", "empty") if has_session else ("empty", "named")
+            raise row.bad("session", f"is {here} here and {elsewhere} before; name all sessions or none")
         yield TraceCall(
             row.integer("t_ms"),
             row.integer("prompt_tokens"),
             row.integer("output_tokens"),
-            row.text("session") if row.has("session") else "",
+            row.text("session") if has_session else "",
             tuple(row.text("hosts").split()) if row.has("hosts") else (),
         )
 

@@ -15,6 +15,7 @@ from swarmgate.lab.workload import LoadKind, Player, Priority
 MIX = "mix"
 CALLS_PER_MINUTE = 3.0  # per agent (essay A; ChatDev's median is 2.3, deer-flow's 2.9)
 CONTEXT_TOKENS = 15_200  # the users' context budget of 16K, less 1K for the answer and a little for the wrapping
+MOST_CALLS_PER_S = 100_000
 UNFIT = "one kind of load; unfit for sizing: use the mix"
 
 
@@ -63,10 +64,14 @@ def workload(
     `calls_per_s` counts model calls of all agents together, by default three a minute each. Errors: `TraceError` about a
     file, `LabError` about an argument, OSError.
     """
-    at_least("agents", agents, len(PARTS) if profile == MIX else 1)
+    at_least("agents", agents, 1)
+    if profile == MIX and agents < len(PARTS):
+        raise LabError("agents", f"the mix has {len(PARTS)} kinds of them; {agents} are too few")
     rate = agents * CALLS_PER_MINUTE / 60 if calls_per_s is None else calls_per_s
-    if rate <= 0 or seconds <= 0:
-        raise LabError("calls_per_s" if rate <= 0 else "seconds", "must be above 0")
+    if not 0 < rate <= MOST_CALLS_PER_S or seconds <= 0:
+        raise LabError(
+            "seconds" if seconds <= 0 else "rate", f"must be above 0, and a rate at most {MOST_CALLS_PER_S:,} a second"
+        )
     if profile == MIX:
         parts: tuple[Part, ...] = PARTS
     else:

@@ -164,7 +164,7 @@ def closed_players(
     gap_ms = agents * 1_000 / calls_per_s
     if gap_ms <= answer_ms:
         reason = f"{agents} agents that wait for answers of {answer_ms} ms cannot make {calls_per_s:g} calls per second"
-        raise LabError("calls_per_s", f"{reason}; use more agents")
+        raise LabError("rate", f"{reason}; use more agents")
     gaps = {name: _gaps(session) for name, session in sessions.items()}
     natural_ms = sum(map(sum, gaps.values())) / len(trace.calls)
     players = []

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from swarmgate.lab.errors import LabError
 
 MOST = 2**40  # ms or tokens; more is a mistake in the file
+LINE, WHOLE = "line", "file"  # instead of a column, where the whole row or the whole file is wrong
 
 
 class TraceError(LabError):
@@ -21,7 +22,8 @@ class TraceError(LabError):
     def __init__(self, source: str, row: int, column: str, reason: str) -> None:
         self.source, self.row, self.column = source, row, column
         super().__init__(column, reason)
-        self.args = (f"{source}, row {row}, column {column}: {reason}",)
+        places = {LINE: f"{source}, row {row}: {reason}", WHOLE: f"{source}: {reason}"}
+        self.args = (places.get(column, f"{source}, row {row}, column {column}: {reason}"),)
 
 
 class TraceCall(NamedTuple):

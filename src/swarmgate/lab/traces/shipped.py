@@ -34,7 +34,7 @@ def shipped_trace(name: str) -> Trace:
 
 
 def trace_of(name_or_path: str) -> Trace:
-    """A shipped trace by its name, else the file. Errors: `TraceError`, `LabError`, OSError."""
+    """A shipped trace by its name, else the file. Errors: `TraceError`, `LabError`."""
     if name_or_path in origins():
         return shipped_trace(name_or_path)
     try:
@@ -42,6 +42,8 @@ def trace_of(name_or_path: str) -> Trace:
     except FileNotFoundError:
         known = ", ".join(sorted(origins()))
         raise LabError("trace", f"{name_or_path[:80]!r} is no file, and none of mix, {known}") from None
+    except OSError as error:
+        raise LabError("trace", f"{name_or_path[:80]!r} cannot be read: {error.strerror}") from None
 
 
 def _folder() -> resources.abc.Traversable:
