@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from swarmgate.cli import app
 from swarmgate.cli.exits import Exit
+from swarmgate.core.lesson import CAP, RATE
+from swarmgate.core.target import parse_target
 
 sys.path.append(str(Path(__file__).parents[1] / "gate"))
 from stage import stage
@@ -122,3 +124,26 @@ def test_a_running_gate_says_what_is_left(file):
         ("papers: requests per 60s", "ready"),
         ("papers: concurrent", "ready"),
     ]
+
+
+def test_a_running_gate_says_what_it_has_learned_of_a_host_and_what_an_operator_has_set(file):
+    text = CONFIGURATION + '\n[targets.up]\nbase_url = "http://127.0.0.1:{port}/v1"\nkeys = {{ only = "env:KEY" }}\n'
+
+    async def play():
+        async with stage(text=text) as running:
+            running.gate.operator.limit("papers: requests per 60s", 12)
+            running.gate.egress.hosts.place(parse_target("http://new.example/").target, "GET", "/")
+            gate = "--gate", f"http://127.0.0.1:{running.port}"
+            unknown = await asyncio.to_thread(call, "https://new.example/", *gate, "--json")
+            known = await asyncio.to_thread(call, "https://papers.example/", "--config", file, *gate)
+            return json.loads(unknown.output)["budgets"], known.output
+
+    rows, known = asyncio.run(play())
+    names = ("new.example", "group new.example")
+    assert [row["budget"] for row in rows] == [name + kind for name in names for kind in (RATE, CAP)]
+    assert all(row["remaining"] and row["state"] in {"ready", "backoff"} for row in rows)
+    assert "12 per 60s" in known
+
+
+def test_without_a_file_it_is_said_that_only_presets_were_looked_at(nobody):
+    assert "none of the presets" in call("https://papers.example/", "--gate", nobody).output

@@ -40,7 +40,7 @@ def budgets(
     console.print(targets(page["targets"]))
     for row in page["budgets"]:
         if row["file"] is not None:
-            file, now = (_limit(one) for one in (row["file"], row))
+            file, now = (amount(one) for one in (row["file"], row))
             console.print(
                 f"{row['budget']}: {now} stands over the file's {file}: somebody changed it while the gate ran"
             )
@@ -61,7 +61,8 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
             live.update(Group(table(shown), targets(its)), refresh=True)
 
 
-def _limit(said: Row) -> str:
+def amount(said: Row) -> str:
+    """A limit as it is written; of a learned one, what it began with."""
     window_ms = said["window_ms"]
     return f"{said['limit']:,}" + (f" per {window_ms / 1_000:.10g}s" if window_ms else "")
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from swarmgate import config
+from swarmgate.cli.budgets import amount
 from swarmgate.cli.configured import read
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
@@ -22,11 +23,13 @@ from swarmgate.cli.listing import Listing
 from swarmgate.config import Config
 from swarmgate.core.address import host_verdict
 from swarmgate.core.groups import group_table, longest_match, registrable_group
+from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.routing import Budget
 from swarmgate.core.target import ParsedUrl, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import Judged, counts_requests, judge
 from swarmgate.facts.suffixes import load_suffix_rules
+from swarmgate.gate.egress.hosts import GROUP, joint
 from swarmgate.wiring.egress import policy_table
 
 
@@ -49,12 +52,13 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
     except BadTarget as bad:
         print(f"{bad.reason}: {bad}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    live = _live(gate, [one.name for one in (found.judged.policy, found.judged.domain) if one.budgets])
-    rows = [_row(one, live.get(one.name, {})) for one in found.budgets]
+    live = _live(gate, found)
+    rows = [_row(one, live.pop(one.name, {})) for one in found.budgets]
+    rows += [_learned(seen) for name, seen in live.items() if name.endswith((RATE, CAP))]
     if as_json:
         print(json.dumps(as_object(found, told, rows), indent=2))
     else:
-        _show(found, told, rows)
+        _show(found, told, rows, is_told=file is not None)
 
 
 def explained(url: str, method: str, told: Config) -> Explained:
@@ -100,21 +104,24 @@ def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
     return "" if target.port in ports else f"port {target.port} is none of {', '.join(map(str, sorted(ports)))}"
 
 
-def _live(gate: str, policies: list[str]) -> dict[str, dict[str, Any]]:
-    """The budgets of these policies in the gate, by name; none if it does not answer, which is said on the way."""
+def _live(gate: str, found: Explained) -> dict[str, dict[str, Any]]:
+    """Its budgets in the gate, by name, learned ones too; none if no gate answers, which is said on the way."""
+    policies = [one.name for one in (found.judged.policy, found.judged.domain) if one.budgets]
+    learns = {joint(found.parsed.target).authority, GROUP + found.group}
     try:
-        pages = [ask(gate, "budgets", target=name) for name in policies]
+        rows = [row for name in policies for row in ask(gate, "budgets", target=name)["budgets"]]
+        rows += [row for row in ask(gate, "budgets")["budgets"] if row["target"] in learns]
     except typer.Exit:
         return {}
-    return {row["budget"]: row for page in pages for row in page["budgets"]}
+    return {row["budget"]: row for row in rows}
 
 
 def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
     return {
         "budget": one.name,
         "unit": one.unit.value,
-        "limit": one.published.amount,
-        "window_ms": one.published.window_ms or None,
+        "limit": seen.get("limit", one.published.amount),
+        "window_ms": seen.get("window_ms", one.published.window_ms or None),
         "cost": one.cost,
         "kind": one.compiled.limits.kind.name.lower(),
         "yields_permille": one.compiled.yield_permille,
@@ -124,14 +131,26 @@ def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
+def _learned(seen: dict[str, Any]) -> dict[str, Any]:
+    """What the gate has learned of a host, or of its group, beside what is written."""
+    told = ("budget", "unit", "limit", "window_ms", "state", "remaining", "units_free_in_ms")
+    return {
+        **{name: seen[name] for name in told},
+        "cost": 1,
+        "kind": seen["in_force"]["kind"],
+        "yields_permille": None,
+    }
+
+
+def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told: bool) -> None:
     console = Console()
     facts = Table.grid(padding=(0, 2))
     said = as_object(found, told, rows)
     facts.add_row("target", cell(said["target"]))
     facts.add_row("sent as", cell(said["url"]))
     facts.add_row("group", cell(f"{said['group']} (its hosts share a budget)" if found.unknown else said["group"]))
-    facts.add_row("policies", ", ".join(said["policies"]) or "none")
+    nowhere = "none" if is_told else "none of the presets; --config names your own"
+    facts.add_row("policies", ", ".join(said["policies"]) or nowhere)
     facts.add_row("path class", said["path_class"] or "none")
     if found.refused:
         facts.add_row("refused", cell(found.refused))
@@ -142,14 +161,15 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]]) -> None:
     console.print(facts)
     if not rows:
         return
-    table = Listing("budget", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
+    table = Listing("budget", "limit", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
     for row in rows:
         left = row["remaining"]
         table.add_row(
             cell(row["budget"]),
+            amount(row),
             row["kind"],
             f"{row['cost']} {row['unit']}",
-            f"{row['yields_permille'] / 10:g} %",
+            "learned" if row["yields_permille"] is None else f"{row['yields_permille'] / 10:g} %",
             row["state"] or "no gate",
             "/".join(str(left[rank]) for rank in ("P0", "P1", "P2")) if left else "",
         )
