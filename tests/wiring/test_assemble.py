@@ -26,7 +26,7 @@ keys = { only = "env:KEY" }
 fast = ["openai/gpt-4o-mini", "local/*"]
 "*" = "openai/*"
 """
-HEAD = SimpleNamespace(headers=[], fields={})
+HEAD = SimpleNamespace(notes={}, headers=[], fields={})
 made = plan(parse(TEXT, {"KEY": "sk-9"}))
 
 
@@ -61,7 +61,7 @@ def test_a_budget_tells_what_was_published():
 
 
 def test_requests_carry_the_credential_of_their_target():
-    head = SimpleNamespace(fields={}, headers=[])
+    head = SimpleNamespace(notes={}, fields={}, headers=[])
     path = next(iter(PATHS))
     first = made.targets["openai"].request("a", path, head, b"{}")
     assert first.startswith(

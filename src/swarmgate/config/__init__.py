@@ -8,7 +8,7 @@ section has a module of its own with its model; `whole.py` puts them together an
 from swarmgate.config.addresses import DEFAULT_LISTEN, BaseUrl, Listen
 from swarmgate.config.egress import Egress, Pin
 from swarmgate.config.environment import from_environment
-from swarmgate.config.policies import PolicyTable
+from swarmgate.config.policies import HostPolicy
 from swarmgate.config.quota import Quota
 from swarmgate.config.routes import ANY_MODEL, Deployment
 from swarmgate.config.targets import Target
@@ -21,9 +21,9 @@ __all__ = [
     "Config",
     "Deployment",
     "Egress",
+    "HostPolicy",
     "Listen",
     "Pin",
-    "PolicyTable",
     "Quota",
     "Target",
     "from_environment",

@@ -54,7 +54,7 @@ class PolicyClass(Table):
     effect: Effect | None = None
 
 
-class PolicyTable(Table):
+class HostPolicy(Table):
     """
     One policy. It holds for `hosts` (`a.org`, or `*.a.org` for every subdomain) and for whole `domains`, together.
 
@@ -167,6 +167,6 @@ class PolicyTable(Table):
         )
 
 
-def preset_policies(raw: Mapping[str, Any]) -> PolicyTable:
+def preset_policies(raw: Mapping[str, Any]) -> HostPolicy:
     """The policy that a preset is, as if it stood in the file."""
-    return PolicyTable.model_validate(raw)
+    return HostPolicy.model_validate(raw)

@@ -20,7 +20,7 @@ from swarmgate.config.access import Access
 from swarmgate.config.addresses import Listen, ListenText
 from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
-from swarmgate.config.policies import PolicyTable
+from swarmgate.config.policies import HostPolicy
 from swarmgate.config.prices import PriceTable
 from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, problem
 from swarmgate.config.records import Records
@@ -52,7 +52,7 @@ class Config(Table):
     task_types: dict[Name, TaskType] = Field(default_factory=dict)
     prices: dict[str, PriceTable] = Field(default_factory=dict)
     egress: Egress = Egress()
-    policies: dict[Name, PolicyTable] = Field(default_factory=dict)
+    policies: dict[Name, HostPolicy] = Field(default_factory=dict)
     resolve: Pins = Field(default_factory=dict)
 
 

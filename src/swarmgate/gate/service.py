@@ -33,7 +33,7 @@ from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.egress.opening import Egress, Surroundings
+from swarmgate.gate.egress.opening import EgressDoors, Surroundings
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.exchange import Callers, Exchanges
 from swarmgate.gate.front import Front, authorities
@@ -203,11 +203,11 @@ class Gate:
             Patient(pump, clock).look,
             self._look_whether_drained,
         ]
-        self.egress: Egress | None = None
+        self.egress: EgressDoors | None = None
         if plan.egress is not None:
             dialler = self.upstreams.dialler  # one for all: so few handshakes are in progress per loop
             around = Surroundings(loop, self.sweep, dialler, clock, self.store, tls, published)
-            self.egress = Egress(plan.egress, around, self.desk, teacher)
+            self.egress = EgressDoors(plan.egress, around, self.desk, teacher)
             self.egress.open(self.front)
             duties.append(self.egress.tidy)
         self.window: Window | None = None

@@ -23,7 +23,7 @@ _INSIDE = frozenset({b"location", b"set-cookie"})
 _SDK = "x-stainless-lang"
 
 
-class Way:
+class GateRoute:
     """
     How requests reach the gate at `gate` (else `SWARMGATE_URL`, else the usual address); `key` is the agent's own.
 
@@ -115,7 +115,7 @@ class Way:
         return _SDK not in request.headers
 
 
-class Sending(Way):
+class Sending(GateRoute):
     """The half that blocks."""
 
     def _own_inner(self) -> Any:
@@ -137,7 +137,7 @@ class Sending(Way):
         self._inner.close()
 
 
-class AsyncSending(Way):
+class AsyncSending(GateRoute):
     """The half that is awaited."""
 
     def _own_inner(self) -> Any:

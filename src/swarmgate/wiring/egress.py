@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from swarmgate.config import Config, Egress, PolicyTable
+from swarmgate.config import Config, Egress, HostPolicy
 from swarmgate.config.policies import Costed, preset_policies
-from swarmgate.core import target_policy
 from swarmgate.core.compiler import HEADROOM_PERCENT, Compiled, Published, Unit, fresh_ms
 from swarmgate.core.groups import group_table
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.routing import Budget, budget
-from swarmgate.core.target_policy import Policy
+from swarmgate.core.target_policy import Policy, PolicyTable
 from swarmgate.facts.presets import in_force
 from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace, Settings
@@ -47,7 +46,7 @@ def egress_plan(config: Config, kinds: Kinds = NO_KINDS) -> EgressPlan:
     return EgressPlan(policy_table(config, kinds), settings, load_suffix_rules())
 
 
-def policy_table(config: Config, kinds: Kinds = NO_KINDS) -> target_policy.PolicyTable:
+def policy_table(config: Config, kinds: Kinds = NO_KINDS) -> PolicyTable:
     """Every policy in force, the operator's and the presets', with their budgets."""
     told = dict(config.policies)
     hosts: dict[str, str] = {}
@@ -62,10 +61,10 @@ def policy_table(config: Config, kinds: Kinds = NO_KINDS) -> target_policy.Polic
             told[preset.id] = table
             hosts |= free
     by_name = {name: _policy(name, table, kinds) for name, table in told.items()}
-    return target_policy.PolicyTable(by_name, group_table(hosts), group_table(domains))
+    return PolicyTable(by_name, group_table(hosts), group_table(domains))
 
 
-def budgets_of(table: target_policy.PolicyTable) -> dict[str, Budget]:
+def budgets_of(table: PolicyTable) -> dict[str, Budget]:
     """Every budget of these policies that is enforced, by name; the others only watch."""
     enforced = [one for one in table.by_name.values() if not one.shadow]
     return {one.name: one for policy in enforced for budgets in policy.budgets.values() for one in budgets}
@@ -88,7 +87,7 @@ def _pace(told: Egress) -> Pace:
     return Pace(start_micro, max(1, most.amount * WINDOW_MS // most.window_ms), told.in_flight, told.most_in_flight)
 
 
-def _policy(name: str, table: PolicyTable, kinds: Kinds) -> Policy:
+def _policy(name: str, table: HostPolicy, kinds: Kinds) -> Policy:
     whole = [table.costed(quota, 1) for quota in table.limits]
     gaps = [] if table.gap is None else [_gap(f"{name}: gap", table.gap)]
     budgets = {NO_CLASS: (*_budgets(name, table, whole, kinds), *gaps)}
@@ -114,7 +113,7 @@ def _policy(name: str, table: PolicyTable, kinds: Kinds) -> Policy:
     )
 
 
-def _budgets(name: str, table: PolicyTable, costed: Iterable[Costed], kinds: Kinds) -> Iterable[Budget]:
+def _budgets(name: str, table: HostPolicy, costed: Iterable[Costed], kinds: Kinds) -> Iterable[Budget]:
     """The budgets of some limits; a limit has one budget whatever a request costs there, and however much it is."""
     dearest = {quota: cost for _, (quota, cost) in table.all_limits()}
     for quota, cost in costed:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from swarmgate.core.book import Book
 from swarmgate.core.errors import BadInput
 from swarmgate.core.planning import Way
-from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_STEPS, Found, Plans
+from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_STEPS, Plans, StepWays
 from swarmgate.gate.view.viewer import NOBODY
 
 
@@ -27,7 +27,7 @@ class Finder:
         self.found += 1
         if asked.id == "wrong":
             raise BadInput("model", "has no route")
-        return Found("t", (Way((), ()),), ("",))
+        return StepWays("t", (Way((), ()),), ("",))
 
 
 class End:

@@ -16,7 +16,7 @@ from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.answers import Reply, refusal
 from swarmgate.gate.desk import Desk, owner
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
-from swarmgate.gate.egress.hosts import Hosts, Place
+from swarmgate.gate.egress.hosts import Destination, Hosts
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.egress.shadow import Shadow
 from swarmgate.gate.egress.signals import stated
@@ -38,7 +38,7 @@ FIRST_BYTE_MS = 30_000
 USUAL_ANSWER_BYTES = 64 * 1024
 
 
-class Ways(NamedTuple):
+class Reach(NamedTuple):
     """How hosts are reached: connections of their own, never those of the operator's targets, and who finds them."""
 
     upstreams: Upstreams
@@ -48,7 +48,7 @@ class Ways(NamedTuple):
 class EgressDesk:
     """What the doors share, at the gate's own desk; `shadow` has what policies that only watch would have done."""
 
-    def __init__(self, desk: Desk, ways: Ways, hosts: Hosts, teacher: Teacher) -> None:
+    def __init__(self, desk: Desk, ways: Reach, hosts: Hosts, teacher: Teacher) -> None:
         self.pump = desk.pump
         self.exchanges = desk.exchanges
         self.fire: Fire = desk.fire
@@ -87,7 +87,7 @@ class EgressDesk:
                 forward.carry(key.sent.encode())
         self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
-    def call(self, client: object, place: Place, identity: Identity, prompt_bytes: int, team: str) -> Call:
+    def call(self, client: object, place: Destination, identity: Identity, prompt_bytes: int, team: str) -> Call:
         """A call to a place, on behalf of somebody; `team` is that of its key."""
         now_ms = self.exchanges.now_ms()
         call = self._desk.call(client, (place.rung,), identity, now_ms, team)
@@ -106,7 +106,7 @@ class EgressDesk:
         """What the caller of a call that has no answer of its host is told."""
         return self._desk.told(call, answer, head, PROBLEM)
 
-    def hear(self, place: Place, head: ResponseHead) -> None:
+    def hear(self, place: Destination, head: ResponseHead) -> None:
         """Learn what an answer's headers say of limits: in force at the next admission."""
         said = stated(head, self.exchanges.unix_s())
         now_ms = self.exchanges.now_ms()
@@ -118,7 +118,7 @@ class EgressDesk:
             if said.concurrent is not None:
                 self._teacher.told(lesson, lesson.learner.told_cap(said.concurrent))
 
-    def _wait_ms(self, place: Place, identity: Identity) -> int:
+    def _wait_ms(self, place: Destination, identity: Identity) -> int:
         policy = place.judged.policy.wait_ms
         usual = self.plan.settings.wait_ms if policy is None else policy
         said = usual if identity.wait_ms is None else identity.wait_ms
@@ -128,7 +128,7 @@ class EgressDesk:
         return min(bounds)
 
 
-def effect(place: Place, method: bytes, identity: Identity) -> Effect:
+def effect(place: Destination, method: bytes, identity: Identity) -> Effect:
     """Whether a request may be repeated. Errors: `BadInput` if the caller asks for what only policy may give."""
     policy, path_class, _ = place.judged
     declared = policy.effects.get(path_class)

@@ -21,7 +21,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.desk import EgressDesk, effect
 from swarmgate.gate.egress.forward import Errand, Forward
-from swarmgate.gate.egress.hosts import Place
+from swarmgate.gate.egress.hosts import Destination
 from swarmgate.gate.egress.requests import UPGRADE, Manners
 from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_inside, read_trail
 from swarmgate.gate.egress.tunnel import Tunnel
@@ -80,7 +80,7 @@ class _Door:
             fields = {name: value for name, value in fields.items() if name != UPGRADE}
         return read_identity(fields, said)
 
-    def _place(self, target: Target, method: bytes, path: str) -> Place:
+    def _place(self, target: Target, method: bytes, path: str) -> Destination:
         """The place of an allowed target. Errors: `Refusal`."""
         settings = self._desk.plan.settings
         host = target.host

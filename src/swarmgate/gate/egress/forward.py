@@ -12,7 +12,7 @@ from swarmgate.gate.answers import Reply
 from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.egress.desk import EgressDesk
 from swarmgate.gate.egress.fetch import Fetch
-from swarmgate.gate.egress.hosts import Place
+from swarmgate.gate.egress.hosts import Destination
 from swarmgate.gate.egress.requests import Manners, render
 from swarmgate.gate.identity import Identity
 from swarmgate.gate.shapes import PROBLEM, Shape
@@ -27,7 +27,7 @@ class Errand(NamedTuple):
     """What a request is about: where it goes, who asks, how, and how an answer's headers are put for the caller."""
 
     url: ParsedUrl
-    place: Place
+    place: Destination
     identity: Identity
     effect: Effect
     manners: Manners

@@ -38,7 +38,7 @@ Define = Callable[[str, Limits], None]
 Forget = Callable[[str], bool]
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a request goes: its target with the path class, what holds there, and the rung it takes."""
 
     target: Target
@@ -89,7 +89,7 @@ class Hosts:
         self.hosts: dict[Target, Host] = {}
         self.lessons: dict[str, Lesson] = {}  # of policies and of groups: they outlive single hosts
 
-    def place(self, target: Target, method: str, path: str) -> Place:
+    def place(self, target: Target, method: str, path: str) -> Destination:
         """The budgets for a request by `method` to the judged `path` of a target."""
         plan = self.plan
         judged = judge(plan.policies, target.host, method, path)
@@ -105,9 +105,9 @@ class Hosts:
             rung = self._rung(host, exact, judged)
             if len(host.rungs) < TIDY_AT_ONCE:  # the shared host of an overflow meets any number of targets
                 host.rungs[exact] = rung
-        return Place(exact, judged, rung)
+        return Destination(exact, judged, rung)
 
-    def pause(self, place: Place, until_ms: int) -> None:
+    def pause(self, place: Destination, until_ms: int) -> None:
         """The host said that nothing is left until then."""
         ring = place.rung.ring
         if isinstance(ring, TargetRing):

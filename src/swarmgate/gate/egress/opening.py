@@ -8,7 +8,7 @@ from typing import NamedTuple
 from swarmgate.core.compiler import Published
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.egress.desk import EgressDesk, Ways
+from swarmgate.gate.egress.desk import EgressDesk, Reach
 from swarmgate.gate.egress.doors import ConnectDoor, PathDoor, ProxyDoor
 from swarmgate.gate.egress.hosts import Hosts
 from swarmgate.gate.egress.plan import EgressPlan
@@ -36,7 +36,7 @@ class Surroundings(NamedTuple):
     published: MutableMapping[str, Published]
 
 
-class Egress:
+class EgressDoors:
     """The doors and what stands behind them; `tidy` is called now and then, `close` once."""
 
     def __init__(self, plan: EgressPlan, around: Surroundings, desk: Desk, teacher: Teacher) -> None:
@@ -45,7 +45,7 @@ class Egress:
         self.resolver = TargetResolver(loop, sweep, tls, plan.suffixes, settings.pins)
         self.upstreams = Upstreams(loop, sweep, self.resolver.locate, LIMITS, dialler)
         self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
-        self.desk = EgressDesk(desk, Ways(self.upstreams, self.resolver), self.hosts, teacher)
+        self.desk = EgressDesk(desk, Reach(self.upstreams, self.resolver), self.hosts, teacher)
         self._teacher = teacher
 
     def tidy(self) -> None:

@@ -12,7 +12,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.core.scope import Scope
 from swarmgate.gate.egress.desk import EgressDesk
-from swarmgate.gate.egress.hosts import Place
+from swarmgate.gate.egress.hosts import Destination
 from swarmgate.gate.egress.signals import OK
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import Identity
@@ -34,7 +34,7 @@ class Tunnel:
     __slots__ = ("_asker", "_desk", "_head", "call", "end", "place")
 
     def __init__(
-        self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Place, asker: tuple[Identity, Scope]
+        self, desk: EgressDesk, end: ClientEnd, head: RequestHead, place: Destination, asker: tuple[Identity, Scope]
     ) -> None:
         self._desk = desk
         self.end = end

@@ -9,7 +9,7 @@ from swarmgate.core.limits import Limits
 from swarmgate.core.planning import NOTHING_FRESH, Way
 from swarmgate.core.record import Rung
 from swarmgate.core.scope import Scope
-from swarmgate.gate.view.plans import Asked, Found
+from swarmgate.gate.view.plans import PlanStep, StepWays
 from swarmgate.gate.view.viewer import may_call
 
 
@@ -17,13 +17,13 @@ class ModelFinder:
     """Steps by their model; `by_url` finds those that name a URL, if the gate has doors for them."""
 
     def __init__(
-        self, ladders: Ladders, now_ms: Callable[[], int], by_url: Callable[[Asked, Scope], Found] | None = None
+        self, ladders: Ladders, now_ms: Callable[[], int], by_url: Callable[[PlanStep, Scope], StepWays] | None = None
     ) -> None:
         self._ladders = ladders
         self._now_ms = now_ms
         self.by_url = by_url
 
-    def find(self, asked: Asked, viewer: Scope) -> Found:
+    def find(self, asked: PlanStep, viewer: Scope) -> StepWays:
         """Errors: `BadInput` if the step names neither, both, what is not served, or what the viewer may not call."""
         if bool(asked.model) == bool(asked.url):
             raise BadInput("model", "say either a model or a url")
@@ -41,7 +41,7 @@ class ModelFinder:
         return found_at(rungs[0], (asked.prompt_tokens, reserve), self._now_ms())
 
 
-def found_at(rung: Rung, size: tuple[int, int], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH) -> Found:
+def found_at(rung: Rung, size: tuple[int, int], now_ms: int, fresh: Mapping[str, Limits] = NOTHING_FRESH) -> StepWays:
     """The ways of one rung for a call of that size: its keys that are in, or all from when the first is back."""
     back_ms = {key: seen.back_at_ms for key, seen in rung.ring.views(now_ms).items()}
     keys = tuple(key for key, at_ms in back_ms.items() if at_ms <= now_ms)
@@ -51,4 +51,4 @@ def found_at(rung: Rung, size: tuple[int, int], now_ms: int, fresh: Mapping[str,
         keys = tuple(back_ms)
     routes = [rung.routes[key] for key in keys]
     ways = tuple(Way(route.demands(*size), route.ways) for route in routes)
-    return Found(rung.target, ways, keys, not_before_ms, fresh)
+    return StepWays(rung.target, ways, keys, not_before_ms, fresh)

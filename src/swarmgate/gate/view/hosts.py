@@ -14,7 +14,7 @@ from swarmgate.core.target_policy import judge
 from swarmgate.gate.egress.desk import USUAL_ANSWER_BYTES
 from swarmgate.gate.egress.hosts import Hosts, joint
 from swarmgate.gate.view.finder import found_at
-from swarmgate.gate.view.plans import Asked, Found
+from swarmgate.gate.view.plans import PlanStep, StepWays
 from swarmgate.ports import Clock
 
 REGISTER_MS = 1_000  # what a register was told of hosts is as good for so long
@@ -30,7 +30,7 @@ class UrlFinder:
         self._fresh: dict[str, Limits] = {}
         self._scratch: Hosts | None = None
 
-    def find(self, asked: Asked, viewer: Scope) -> Found:
+    def find(self, asked: PlanStep, viewer: Scope) -> StepWays:
         """Errors: `BadInput` for what is no URL of a target, or of none that the viewer may call."""
         try:
             url = parse_target(asked.url)

@@ -37,7 +37,7 @@ _KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "even
 _Units = Annotated[int, Meta(ge=0, le=10**9)]
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class PlanStep(msgspec.Struct, forbid_unknown_fields=True):
     """A step as a scheduler writes it: a model with its tokens, or a URL with its method."""
 
     id: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
@@ -53,10 +53,10 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 class Body(msgspec.Struct, forbid_unknown_fields=True):
     """What is posted."""
 
-    steps: Annotated[list[Asked], Meta(min_length=1, max_length=MOST_STEPS)]
+    steps: Annotated[list[PlanStep], Meta(min_length=1, max_length=MOST_STEPS)]
 
 
-class Found(msgspec.Struct, frozen=True):
+class StepWays(msgspec.Struct, frozen=True):
     """
     What would serve a step: its target, its ways with the key of each, and from when one of them may be taken.
 
@@ -73,7 +73,7 @@ class Found(msgspec.Struct, frozen=True):
 class Finder(Protocol):
     """Who knows what a step would take."""
 
-    def find(self, asked: Asked, viewer: Scope) -> Found:
+    def find(self, asked: PlanStep, viewer: Scope) -> StepWays:
         """Errors: `BadInput` names the field of the step that leads nowhere."""
         ...
 
@@ -159,9 +159,9 @@ class Request:
         self._parts: list[bytes] = []
         self._size = 0
         self.planning: Planning | None = None
-        self.asked: list[Asked] = []
+        self.asked: list[PlanStep] = []
         self.steps: list[PlannedStep] = []
-        self.found: dict[str, Found] = {}
+        self.found: dict[str, StepWays] = {}
         self.is_gone = False
 
     def on_body(self, data: bytes) -> None:
@@ -194,7 +194,7 @@ class Request:
         """See above."""
 
 
-def _step(asked: Asked, found: Found, others: Collection[str]) -> PlannedStep:
+def _step(asked: PlanStep, found: StepWays, others: Collection[str]) -> PlannedStep:
     if asked.id in others:
         raise BadInput("id", f"{asked.id!r} stands twice")
     if asked.priority not in RANKS:
@@ -205,7 +205,7 @@ def _step(asked: Asked, found: Found, others: Collection[str]) -> PlannedStep:
     return PlannedStep(asked.id, RANKS[asked.priority], found.ways, lasts_ms, found.not_before_ms)
 
 
-def _order(planning: Planning, found: dict[str, Found]) -> dict[str, object]:
+def _order(planning: Planning, found: dict[str, StepWays]) -> dict[str, object]:
     planned = planning.planned
     return {
         "order": [_row(one, found[one.id], planning.now_ms) for one in planned],
@@ -213,7 +213,7 @@ def _order(planning: Planning, found: dict[str, Found]) -> dict[str, object]:
     }
 
 
-def _row(one: Planned, found: Found, now_ms: int) -> dict[str, object]:
+def _row(one: Planned, found: StepWays, now_ms: int) -> dict[str, object]:
     keys = ["keys"] if found.not_before_ms > now_ms else []
     return {
         "id": one.id,

@@ -133,7 +133,7 @@ class InForce:
         fresh.replace(self._path)
 
 
-class Standing(NamedTuple):
+class StandingLimit(NamedTuple):
     """A limit in force that is not the file's: budget, what holds, and whose word it is."""
 
     budget: str
@@ -143,14 +143,14 @@ class Standing(NamedTuple):
     reason: str
 
 
-def standing(folder: Path, file: Mapping[str, Published]) -> list[Standing]:
+def standing(folder: Path, file: Mapping[str, Published]) -> list[StandingLimit]:
     """What operators have set in the gate of a state folder, where the file says otherwise; nothing where none has run."""
     try:
         kept = msgspec.json.decode((folder / FILE).read_bytes(), type=_File).budgets
     except (OSError, msgspec.DecodeError):
         return []
     return [
-        Standing(name, one.amount, one.window_ms, one.author, one.reason)
+        StandingLimit(name, one.amount, one.window_ms, one.author, one.reason)
         for name, one in kept.items()
         if name in file
         and one.author != CONFIGURATION

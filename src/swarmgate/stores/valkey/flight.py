@@ -17,7 +17,7 @@ MOST_BATCHES = 64
 MOST_KEPT = 4_096
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """An operation, since when it waits (s of the loop), and who is told; `again` = its budgets were just defined."""
 
     operation: Operation
@@ -34,11 +34,11 @@ class Flight:
 
     def __init__(self, batch: Batch, since_s: float) -> None:
         self.batch = batch
-        self.asked: list[Asked] = []
+        self.asked: list[Query] = []
         self.since_s = since_s
         self.sent_s = 0.0
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: Query) -> None:
         """Errors: `BadOperation`, and nothing is added."""
         self.batch.add(asked.operation)
         self.asked.append(asked)
@@ -61,7 +61,7 @@ class Queue:
         self.dropped = self.waiting = 0
         self.line_of: dict[str, str] = {}
 
-    def add(self, asked: Asked) -> bool:
+    def add(self, asked: Query) -> bool:
         """Take it into the last batch; False if too many wait. Errors: `BadOperation`, and nothing is added."""
         flights = self._flights
         if flights and not flights[-1].batch.full:
@@ -86,7 +86,7 @@ class Queue:
         self.waiting -= len(flight.asked)
         return flight
 
-    def drain(self) -> Iterator[Asked]:
+    def drain(self) -> Iterator[Query]:
         """Everybody who waits, in order; nobody does afterwards."""
         self.waiting = 0
         while self._flights:
@@ -101,5 +101,5 @@ class Queue:
         self._kept.append(operation)
 
     def _recall(self, since_s: float) -> None:
-        while self._kept and self.add(Asked(self._kept[0], since_s)):
+        while self._kept and self.add(Query(self._kept[0], since_s)):
             self._kept.popleft()

@@ -21,7 +21,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.ports import Fire
 from swarmgate.stores.valkey.client import Link
-from swarmgate.stores.valkey.flight import Asked, Flight, Queue
+from swarmgate.stores.valkey.flight import Flight, Query, Queue
 from swarmgate.stores.valkey.replies import Answered, BadAnswer, Elsewhere, decode
 from swarmgate.stores.valkey.trouble import StoreTrouble
 from swarmgate.stores.valkey.wire import meta_key
@@ -88,23 +88,23 @@ class ValkeyStore:
             for demand in demands:
                 if demand[0] not in self._limits:
                     raise KeyError(demand[0])
-        self._send(Asked(request, self._now_s(), call))
+        self._send(Query(request, self._now_s(), call))
 
     def settle(self, lease: str, usage: tuple[Used, ...], *, last: bool) -> None:
         """Tell what was used; units beyond the reservation are counted as debt."""
-        self._send(Asked(Settle(lease, usage, last), self._now_s()))
+        self._send(Query(Settle(lease, usage, last), self._now_s()))
 
     def release(self, lease: str, budgets: tuple[str, ...]) -> None:
         """End reservations of which nothing left."""
-        self._send(Asked(Release(lease, budgets), self._now_s()))
+        self._send(Query(Release(lease, budgets), self._now_s()))
 
     def renew(self, lease: str, budgets: tuple[str, ...], lease_ms: int) -> None:
         """Keep living reservations for `lease_ms` more."""
-        self._send(Asked(Renew(lease, budgets, lease_ms), self._now_s()))
+        self._send(Query(Renew(lease, budgets, lease_ms), self._now_s()))
 
     def leave(self, ticket: str, lines: tuple[str, ...]) -> None:
         """Give up a place in line."""
-        self._send(Asked(Withdraw(ticket, lines), self._now_s()))
+        self._send(Query(Withdraw(ticket, lines), self._now_s()))
 
     def define(self, budget: str, limits: Limits) -> None:
         """Make the budget known; the server is told when it does not know it, after a loss too, and of a newer revision."""
@@ -113,16 +113,16 @@ class ValkeyStore:
             self._limits[budget] = limits
             self._queue.line_of.setdefault(budget, limits.line or budget)
             if known is not None and self.trouble is None:
-                self._send(Asked(Define(budget, limits), self._now_s()))
+                self._send(Query(Define(budget, limits), self._now_s()))
 
     def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
         """Replace limits if their revision is still `expected`; not done with revision 0 if the server is lost."""
-        self._send(Asked(Revise(budget, expected, limits), self._now_s(), done=done))
+        self._send(Query(Revise(budget, expected, limits), self._now_s(), done=done))
 
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def _send(self, asked: Asked) -> None:
+    def _send(self, asked: Query) -> None:
         if self.trouble is not None:
             self._give_up(asked, self.trouble)
         elif asked.call is not None and self._stands_s() > STAND_S:
@@ -208,7 +208,7 @@ class ValkeyStore:
         for asked, reply in zip(flight.asked, answered.replies, strict=True):
             self._guard(self._told, asked, reply)
 
-    def _told(self, asked: Asked, reply: Reply | Elsewhere) -> None:
+    def _told(self, asked: Query, reply: Reply | Elsewhere) -> None:
         match reply:
             case Granted() | Denied() if asked.call is not None:
                 self.fire(asked.call, reply)
@@ -223,7 +223,7 @@ class ValkeyStore:
             case Revised():
                 self._revised(asked, reply)
 
-    def _again(self, asked: Asked) -> None:
+    def _again(self, asked: Query) -> None:
         """The server does not know a budget: define all of this operation's, and ask once more."""
         budgets = _budgets_of(asked.operation)
         if asked.again or not self._limits.keys() >= budgets:
@@ -231,10 +231,10 @@ class ValkeyStore:
             return
         for budget in budgets - self._defining:
             self._defining.add(budget)
-            self._send(Asked(Define(budget, self._limits[budget]), asked.since_s))
+            self._send(Query(Define(budget, self._limits[budget]), asked.since_s))
         self._send(asked._replace(again=True))
 
-    def _revised(self, asked: Asked, reply: Revised) -> None:
+    def _revised(self, asked: Query, reply: Revised) -> None:
         operation = asked.operation
         if not isinstance(operation, Revise) or asked.done is None:
             return
@@ -267,7 +267,7 @@ class ValkeyStore:
             self._give_up(asked, trouble)
         self._tried.set()
 
-    def _give_up(self, asked: Asked, trouble: Reason) -> None:
+    def _give_up(self, asked: Query, trouble: Reason) -> None:
         if asked.call is not None:
             self._guard(self.fire, asked.call, StoreLost(trouble))
         elif asked.done is not None:
