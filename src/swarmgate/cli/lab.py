@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.lab_learn import EXAMPLE as LEARN_EXAMPLE
+from swarmgate.cli.lab_learn import learn
 from swarmgate.cli.listing import Listing
 from swarmgate.engine.loops import new_event_loop
 from swarmgate.lab import incident_live, processes
@@ -80,6 +82,9 @@ def incident(
     console.print(
         f"The ledger has it all:\n  swarmgate report --target {PROVIDER} --state {place / 'state'}", soft_wrap=True
     )
+
+
+app.command(epilog=LEARN_EXAMPLE)(learn)
 
 
 def _plain(told: incident_live.Told) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def world(plan: DemoPlan, folder: Path, *, keys: int, options: Sequence[str] = L
             yield Places(folder, witness, ports, 0, (stand_ins,))
             return
         with running("gate", _gate(plan, folder, ports, keys, options), folder) as gate:
-            yield Places(folder, witness, ports, _port_of(gate), (stand_ins, gate))
+            yield Places(folder, witness, ports, port_of(gate), (stand_ins, gate))
 
 
 def _gate(plan: DemoPlan, folder: Path, ports: dict[str, int], keys: int, options: Sequence[str]) -> Order:
@@ -101,7 +101,7 @@ def _web(ports: dict[str, int]) -> list[int]:
     return [port for name, port in ports.items() if name.startswith(WEB)]
 
 
-def _port_of(gate: Child) -> int:
+def port_of(gate: Child) -> int:
     """`up` prints `export OPENAI_BASE_URL=http://127.0.0.1:PORT/v1` once it listens."""
     line = gate.first_line()
     digits = line.rpartition(b":")[2].partition(b"/")[0]
