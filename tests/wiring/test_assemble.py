@@ -1,5 +1,7 @@
 """From a configuration to what is served: ladders, targets, budgets and the lines that keys share."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -100,7 +102,7 @@ def test_the_provider_says_which_header_its_key_goes_in_and_what_else_it_wants()
     assert b"\r\nx-api-key: sk-9\r\n" in sent
     assert b"\r\nanthropic-version: 2023-06-01\r\n" in sent
     newer = SimpleNamespace(
-        headers=[(b"anthropic-version", b"2027-01-01")], fields={b"anthropic-version": b"2027-01-01"}
+        headers=[(b"anthropic-version", b"2027-01-01")], fields={b"anthropic-version": b"2027-01-01"}, notes={}
     )
     assert target.request("only", b"/v1/messages", newer, b"{}").count(b"anthropic-version: 2027-01-01\r\n") == 1
     assert b"2023" not in target.request("only", b"/v1/messages", newer, b"{}")
@@ -111,4 +113,22 @@ def test_rungs_below_the_first_know_the_window_of_their_model():
         '["openai/gpt-4o-mini", "local/*"]', '["openai/gpt-4o", "openai/gpt-4", "openai/none-such", "local/*"]'
     )
     rungs = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
-    assert [rung.window_tokens for rung in rungs] == [0, 8_192, 0, 0]
+    assert rungs[0].window is None
+    assert [rung.window() for rung in rungs[1:]] == [8_192, 0, 0]
+
+
+HEAVY = """
+import sys
+from swarmgate import config, wiring
+wiring.plan(config.parse(sys.argv[1], {"KEY": "k"}))
+print(sorted({"jsonschema", "genai_prices"} & set(sys.modules)))
+"""
+
+
+def test_a_plan_with_several_rungs_reads_neither_the_list_of_prices_nor_schemas():
+    done = subprocess.run([sys.executable, "-c", HEAVY, TEXT], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    made = plan(parse(TEXT, {"KEY": "sk-9"}))
+    assert made.warm is not None
+    made.warm()
+    assert plan(parse(TEXT.replace(', "local/*"]', "]"), {"KEY": "sk-9"})).warm is None

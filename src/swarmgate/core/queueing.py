@@ -62,7 +62,7 @@ def connect(call: Call, _event: object, now_ms: int) -> Commands:
 def arrive(call: Call, event: object, now_ms: int) -> Commands:
     """Stand on the first rung that may serve the call; the usual first one asks nothing."""
     first = call.rungs[0]
-    if (first.serves is None and not first.window_tokens) or step_to(call, 0):
+    if (first.serves is None and first.window is None) or step_to(call, 0):
         return connect(call, event, now_ms)
     return end(call, End.REFUSED, call.trail[-1].reason)
 

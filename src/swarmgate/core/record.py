@@ -5,6 +5,7 @@ The live record of a call, and the frozen things it refers to. Only the core cha
 needs. `Plan` is all ways, rung by rung. `client` and `wire` are handles of the adapters, opaque here.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -165,7 +166,7 @@ class Rung(NamedTuple):
     One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
 
     `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
-    `window_tokens` is the largest call that its model takes, 0 = not known. `own` are the budgets that not all of its keys take
+    `window` tells the largest call in tokens that its model takes, 0 = not known; it is asked when a call may step down to it. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known.
     """
 
@@ -177,7 +178,7 @@ class Rung(NamedTuple):
     lessons: tuple[Lesson, ...] = ()  # who learns from what is sent here
     charge: Charge = Charge.PROMPT_THEN_OUTPUT
     serves: frozenset[str] | None = None
-    window_tokens: int = 0
+    window: Callable[[], int] | None = None
     own: frozenset[str] | None = None
 
 

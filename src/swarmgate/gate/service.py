@@ -74,7 +74,8 @@ class Plan(NamedTuple):
     What a gate serves: ladders by model, targets by name, budgets by name, and which of them share a line.
 
     `published` has the limit that each budget keeps, as its owner states it; places on the way have none. `caps` are what
-    callers may use, whatever they call; `ceilings` the longest prompts in tokens, by task type.
+    callers may use, whatever they call; `ceilings` the longest prompts in tokens, by task type. `warm` reads what is large and
+    needed by few calls: it runs beside the loop once the gate listens.
     """
 
     ladders: Ladders
@@ -87,6 +88,7 @@ class Plan(NamedTuple):
     egress: EgressPlan | None = None  # without one there are no doors to other hosts
     prices: PriceBook = NO_PRICES
     connections: int = CONNECTIONS  # that callers may have open
+    warm: Callable[[], None] | None = None
 
 
 class Upkeep:
@@ -262,6 +264,8 @@ class Gate:
         self.sweep.start()
         self._server = await listen(self._loop, self._door, host, port)
         self.front.own = authorities(host, self._server.port)
+        if self.plan.warm is not None:
+            self._loop.run_in_executor(None, self.plan.warm)
         self.address = (_REACHED.get(host, host), self._server.port)
         return self._server.port
 

@@ -5,16 +5,12 @@ So on that rung an answer is held until it is whole, and read against the caller
 is an error, not an answer. A schema comes from a caller: it fetches nothing, and its regular expressions are not run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, UnknownType
-from jsonschema.validators import extend
 from msgspec import Raw
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from swarmgate.core.events import Ended
 from swarmgate.core.outcome import ROWS, Kind, Outcome
@@ -29,8 +25,6 @@ MOST_HELD_BYTES = 4 * 1024 * 1024
 MOST_SCHEMA_BYTES = 64 * 1024
 _PLACES = ("response_format", "text", "output_format", "output_config")  # chat, Responses, Anthropic's two
 _NO_REGEX: dict[str, Any] = dict.fromkeys(("pattern", "patternProperties"), lambda *_: ())
-_Validator = extend(Draft202012Validator, _NO_REGEX)
-_NOWHERE: Registry[Any] = Registry()
 BAD_OUTPUT = Outcome(Kind.BAD_OUTPUT, *ROWS[Kind.BAD_OUTPUT], None)
 
 
@@ -60,10 +54,28 @@ def fits(schema: Mapping[str, object], text: str) -> bool:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return False
-    try:
-        return bool(_Validator(schema, registry=_NOWHERE).is_valid(value))
-    except (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError):
-        return True
+    return checker()(schema, value)
+
+
+@cache
+def checker() -> Callable[[Mapping[str, object], object], bool]:
+    """Whether a value follows a schema; what that needs is read at the first question, since few gates are ever asked."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415  see above; also the next four
+    from jsonschema.exceptions import SchemaError, UnknownType  # noqa: PLC0415
+    from jsonschema.validators import extend  # noqa: PLC0415
+    from referencing import Registry  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
+    validator, nowhere = extend(Draft202012Validator, _NO_REGEX), Registry[Any]()
+    unusable = (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError)
+
+    def follows(schema: Mapping[str, object], value: object) -> bool:
+        try:
+            return bool(validator(schema, registry=nowhere).is_valid(value))
+        except unusable:
+            return True
+
+    return follows
 
 
 def text_of(body: bytes, *, is_stream: bool) -> str:

@@ -13,9 +13,10 @@ from swarmgate.core.limits import BudgetKind
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.routing import Budget, budget
 from swarmgate.engine.memory_journal import MemoryJournal
-from swarmgate.facts.prices import PriceBook
+from swarmgate.facts.prices import PriceBook, listed
 from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.service import CONNECTIONS, Gate, Plan
+from swarmgate.gate.structured import checker
 from swarmgate.http1.tls import client_context
 from swarmgate.ports import Journal
 from swarmgate.stores.memory.store import MemoryStore
@@ -77,7 +78,14 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
         egress,
         prices,
         config.connections or CONNECTIONS,
+        _warm if any(len(ladder) > 1 for ladder in routes.values()) else None,
     )
+
+
+def _warm() -> None:
+    """Read what a call may need that steps down a ladder: the public list, and what checks a structured answer."""
+    listed("gpt-4o-mini")
+    checker()
 
 
 def limits(config: Config) -> Iterator[tuple[str, Budget]]:
@@ -110,9 +118,10 @@ def _ladder(rungs: list[Rung], targets: Mapping[str, KeyedTarget]) -> tuple[Rung
     """
     Rungs below the first know the window of their model, where it is listed: a call that is larger passes them over.
 
-    The first is what the caller asked for, and sizes are estimates: it is tried whatever they say.
+    The first is what the caller asked for, and sizes are estimates: it is tried whatever they say. The list is read when the
+    first call may step down, if `Plan.warm` has not read it by then.
     """
     return (
         *rungs[:1],
-        *(rung._replace(window_tokens=targets[rung.target].window_tokens(rung.model)) for rung in rungs[1:]),
+        *(rung._replace(window=partial(targets[rung.target].window_tokens, rung.model)) for rung in rungs[1:]),
     )
