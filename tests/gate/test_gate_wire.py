@@ -3,14 +3,19 @@
 from types import SimpleNamespace
 
 import pytest
+import wires
+from stage import TARGET, UNARY, warm, whole
+from test_front import request
+from wires import Bench
 
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.gate.egress.fetch import Fetch
 from swarmgate.gate.egress.tunnel import Pipe
+from swarmgate.gate.service import Door
 from swarmgate.gate.transport import Attempt
 from swarmgate.gate.wire import HostWire, Wire
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.upstreams import Origin
+from swarmgate.http1.upstreams import Origin, PoolLimits
 
 
 def wire(kind, fired, *, committed=False):
@@ -56,3 +61,28 @@ def test_why_there_will_be_no_whole_answer(fault, committed, told):
     lost.on_lost(fault, _first_byte_seen=False)
     assert fired == [Lost(told, sent=True)]
     assert lost.end is None
+
+
+def test_who_waits_for_a_connection_waits_by_class():
+    bench = Bench(TARGET.format(port=9))
+    warm(bench.gate)
+    bench.gate.upstreams.limits = PoolLimits(size=1)
+    clients = []
+    for rank in (1, 2, 2, 1, 0):
+        client = Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)
+        client.connection_made(wires.Wire())
+        client.data_received(
+            request("/v1/chat/completions", b'{"model":"m"}', "POST", f"x-swarmgate-priority: P{rank}")
+        )
+        clients.append((rank, client._transport))
+    assert len(bench.dialler.dials) == 1
+    bench.dialler.succeed()
+    end, _ = bench.dialler.opened[0]
+    served = []
+    while len(bench.ends) < len(clients):
+        end.data_received(whole(UNARY))
+        served += [rank for rank, wire in clients if wire.written]
+        for _, wire in clients:
+            wire.written.clear()
+    assert served == [0, 1, 1, 2, 2]
+    assert bench.bugs == []

@@ -22,6 +22,8 @@ def run(loop_name: str, scenario: Callable[[], Awaitable[None]]) -> None:
 class Exchange:
     """One call: body held, then sent; the answer streamed."""
 
+    rank = 1
+
     def __init__(self, relay, end, head):
         self.relay, self.end, self.head = relay, end, head
         self.body, self.up, self.begun = b"", None, False

@@ -61,6 +61,28 @@ def test_a_failed_dial_is_told_to_the_call_that_waited_longest():
     assert pool.is_empty
 
 
+def test_better_classes_go_first_and_inside_a_class_the_first_that_came():
+    pool = Pool(1, idle_ms=IDLE_MS, max_waiting=MAX_WAITING)
+    for name, rank in (("late", 2), ("later", 2), ("usual", 1), ("urgent", 0), ("next", 0)):
+        pool.ask(name, 0, rank)
+    served = [pool.opened("c", 1).give[0][0]]
+    while (todo := pool.give_back("c", 2, LONG_MS)).give:
+        served.append(todo.give[0][0])
+    assert served == ["urgent", "next", "usual", "late", "later"]
+
+
+def test_where_too_many_wait_the_newest_of_a_worse_class_gives_way():
+    pool = make()
+    for name, rank in (("a", 1), ("b", 2), ("c", 2), ("d", 1), ("e", 1)):
+        pool.ask(name, 0, rank)
+    assert pool.ask("f", 0, 0).turned_away == ["c"]
+    assert pool.ask("g", 0, 1).turned_away == ["b"]
+    with pytest.raises(PoolFull):
+        pool.ask("h", 0, 1)
+    assert pool.ask("i", 0, 0).turned_away == ["g"]
+    assert pool.opened("c1", 0).give == [("f", "c1")]
+
+
 def test_a_withdrawn_call_gets_nothing():
     pool = make()
     pool.ask("a", 0)
@@ -106,7 +128,14 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pool, self.now_ms, self.serial = make(), 0, 0
-        self.waiting, self.leased, self.idle, self.dialling = [], {}, {}, 0
+        self.lines, self.leased, self.idle, self.dialling = [[], [], []], {}, {}, 0
+
+    @property
+    def waiting(self):
+        return [waiter for line in self.lines for waiter in line]
+
+    def first(self):
+        return next(line for line in self.lines if line).pop(0)
 
     def name(self) -> str:
         self.serial += 1
@@ -116,7 +145,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         for connection in todo.close:
             assert self.idle.pop(connection) <= self.now_ms
         for waiter, connection in todo.give:
-            assert waiter == self.waiting.pop(0)
+            assert waiter == self.first()
             assert self.idle.pop(connection) > self.now_ms
             self.leased[connection] = waiter
         self.dialling += todo.dial
@@ -127,17 +156,17 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         self.carry_out(self.pool.expire(self.now_ms))
 
     @precondition(lambda self: len(self.waiting) < MAX_WAITING)
-    @rule()
-    def ask(self):
+    @rule(rank=st.integers(0, 2))
+    def ask(self, rank):
         waiter = self.name()
-        self.waiting.append(waiter)
-        self.carry_out(self.pool.ask(waiter, self.now_ms))
+        self.lines[rank].append(waiter)
+        self.carry_out(self.pool.ask(waiter, self.now_ms, rank))
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
     def withdraw(self, data):
         waiter = data.draw(st.sampled_from(self.waiting))
-        self.waiting.remove(waiter)
+        next(line for line in self.lines if waiter in line).remove(waiter)
         assert self.pool.withdraw(waiter)
 
     @precondition(lambda self: self.dialling)
@@ -153,7 +182,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def failed(self):
         self.dialling -= 1
         victim, todo = self.pool.failed(self.now_ms)
-        assert victim == (self.waiting.pop(0) if self.waiting else None)
+        assert victim == (self.first() if self.waiting else None)
         self.carry_out(todo)
 
     @precondition(lambda self: self.leased)
@@ -165,12 +194,12 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         self.carry_out(self.pool.give_back(connection, self.now_ms, keep_ms))
 
     @precondition(lambda self: self.leased)
-    @rule(data=st.data())
-    def bounce(self, data):
+    @rule(data=st.data(), rank=st.integers(0, 2))
+    def bounce(self, data, rank):
         connection = data.draw(st.sampled_from(sorted(self.leased)))
         waiter = self.leased.pop(connection)
-        self.waiting.insert(0, waiter)
-        self.carry_out(self.pool.bounce(waiter, connection, self.now_ms))
+        self.lines[rank].insert(0, waiter)
+        self.carry_out(self.pool.bounce(waiter, connection, self.now_ms, rank))
 
     @precondition(lambda self: self.leased or self.idle)
     @rule(data=st.data())

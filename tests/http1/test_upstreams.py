@@ -18,6 +18,8 @@ GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 class Caller(Owner):
     """Waits for a connection, sends one request, writes down everything."""
 
+    rank = 1
+
     def __init__(self):
         super().__init__()
         self.end = None

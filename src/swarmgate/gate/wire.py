@@ -51,6 +51,11 @@ class Wire:
         self.sent = self.paused = False
         self.progress_ms = self.sent_bytes = self.got_bytes = 0
 
+    @property
+    def rank(self) -> int:
+        """The class in which it waits for a connection."""
+        return self.call.rank
+
     def on_connection(self, end: UpstreamEnd) -> None:
         """A connection is ours."""
         self.end = end

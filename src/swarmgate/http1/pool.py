@@ -3,7 +3,7 @@ Connections to one target, shared by all calls: who gets which, and what has to 
 
 Here lives a pure assignment: events in, the input/output to do out; nothing is dialled or closed here. Idle connections
 are given out last in, first out: the warmest serves, the coldest expire. Each is promised to exactly one call. Who waits
-for one waits in the order of arrival, so a pool must be no narrower than the budgets before it (design 2: P5).
+for one waits by class, and inside a class in the order of arrival (design 2: P5).
 """
 
 from collections import deque
@@ -12,14 +12,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 C = TypeVar("C")  # a connection
 W = TypeVar("W")  # a call that waits for one
+CLASSES = 3  # 0 goes first
 
 
 class Todo(NamedTuple, Generic[C, W]):
-    """What the driver has to do: hand out, dial, close."""
+    """What the driver has to do: hand out, dial, close, and tell who has no place in line any more."""
 
     give: Sequence[tuple[W, C]]
     dial: int
     close: Sequence[C]
+    turned_away: Sequence[W] = ()
 
 
 NOTHING: Todo[Any, Any] = Todo([], 0, [])
@@ -36,7 +38,18 @@ class PoolFull(ValueError):
 class Pool(Generic[C, W]):
     """At most `size` connections (open or being dialled), idle ones kept `idle_ms`, at most `max_waiting` calls waiting."""
 
-    __slots__ = ("_dialling", "_idle", "_idle_ms", "_leased", "_max_waiting", "_size", "_waiting", "dials", "uses")
+    __slots__ = (
+        "_dialling",
+        "_idle",
+        "_idle_ms",
+        "_leased",
+        "_lines",
+        "_max_waiting",
+        "_size",
+        "_waiting",
+        "dials",
+        "uses",
+    )
 
     def __init__(self, size: int, *, idle_ms: int, max_waiting: int) -> None:
         self._size = size
@@ -45,7 +58,8 @@ class Pool(Generic[C, W]):
         self._idle: deque[tuple[C, int]] = deque()  # (connection, expires at), coldest first
         self._leased: set[C] = set()
         self._dialling = 0
-        self._waiting: deque[W] = deque()
+        self._lines: list[deque[W]] = [deque() for _ in range(CLASSES)]
+        self._waiting = 0  # in all of them
         self.uses = 0
         self.dials = 0
 
@@ -58,17 +72,29 @@ class Pool(Generic[C, W]):
         self.uses += 1
         return connection
 
-    def ask(self, waiter: W, now_ms: int) -> Todo[C, W]:
-        """A call wants a connection; it gets one at once or waits its turn. Raises PoolFull."""
-        if len(self._waiting) >= self._max_waiting:
-            raise PoolFull(self._max_waiting)
-        self._waiting.append(waiter)
-        return self._assign(now_ms)
+    def ask(self, waiter: W, now_ms: int, rank: int = 0) -> Todo[C, W]:
+        """
+        A call of that class wants a connection; it gets one at once or waits its turn.
 
-    def bounce(self, waiter: W, connection: C, now_ms: int) -> Todo[C, W]:
-        """A connection just given turned out to be closed: it is forgotten, its call is first in line again."""
+        Where too many wait, the newest of a worse class gives way. Errors: `PoolFull`.
+        """
+        away: list[W] = []
+        if self._waiting >= self._max_waiting:
+            worse = next((line for line in self._lines[:rank:-1] if line), None)
+            if worse is None:
+                raise PoolFull(self._max_waiting)
+            away.append(worse.pop())
+            self._waiting -= 1
+        self._lines[rank].append(waiter)
+        self._waiting += 1
+        todo = self._assign(now_ms)
+        return todo._replace(turned_away=away) if away else todo
+
+    def bounce(self, waiter: W, connection: C, now_ms: int, rank: int = 0) -> Todo[C, W]:
+        """A connection just given turned out to be closed: it is forgotten, its call is the first of its class again."""
         self._leased.discard(connection)
-        self._waiting.appendleft(waiter)
+        self._lines[rank].appendleft(waiter)
+        self._waiting += 1
         return self._assign(now_ms)
 
     def idle(self) -> list[C]:
@@ -77,11 +103,12 @@ class Pool(Generic[C, W]):
 
     def withdraw(self, waiter: W) -> bool:
         """A waiting call wants none any more; false if it was not waiting. A dial on its way serves the next one."""
-        try:
-            self._waiting.remove(waiter)
-        except ValueError:
-            return False
-        return True
+        for line in self._lines:
+            if waiter in line:
+                line.remove(waiter)
+                self._waiting -= 1
+                return True
+        return False
 
     def opened(self, connection: C, now_ms: int) -> Todo[C, W]:
         """A dial succeeded."""
@@ -90,9 +117,9 @@ class Pool(Generic[C, W]):
         return self._assign(now_ms)
 
     def failed(self, now_ms: int) -> tuple[W | None, Todo[C, W]]:
-        """A dial failed: the call that has waited longest is to hear it (None if nobody waits any more)."""
+        """A dial failed: the first in line is to hear it (None if nobody waits any more)."""
         self._dialling -= 1
-        victim = self._waiting.popleft() if self._waiting else None
+        victim = self._first() if self._waiting else None
         return victim, self._assign(now_ms)
 
     def give_back(self, connection: C, now_ms: int, keep_ms: int) -> Todo[C, W]:
@@ -123,6 +150,11 @@ class Pool(Generic[C, W]):
         """How many connections there are, idle or in use."""
         return len(self._idle) + len(self._leased)
 
+    def _first(self) -> W:
+        """Who waits and is to go first leaves the line."""
+        self._waiting -= 1
+        return next(filter(None, self._lines)).popleft()
+
     def _assign(self, now_ms: int) -> Todo[C, W]:
         if not self._waiting and not (self._idle and self._idle[0][1] <= now_ms):
             return NOTHING
@@ -136,10 +168,10 @@ class Pool(Generic[C, W]):
                 close.append(connection)
                 continue
             self._leased.add(connection)
-            give.append((self._waiting.popleft(), connection))
+            give.append((self._first(), connection))
         self.uses += len(give)
         room = self._size - len(self._leased) - len(self._idle) - self._dialling
-        dial = max(0, min(len(self._waiting) - self._dialling, room))
+        dial = max(0, min(self._waiting - self._dialling, room))
         self._dialling += dial
         self.dials += dial
         return Todo(give, dial, close)

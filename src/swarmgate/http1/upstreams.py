@@ -27,7 +27,11 @@ class Origin(NamedTuple):
 
 
 class Waiter(Protocol):
-    """A call that wants a connection; exactly one of these follows, unless it withdraws."""
+    """A call of a class (0 goes first) that wants a connection; exactly one of these follows, unless it withdraws."""
+
+    @property
+    def rank(self) -> int:
+        """Its class."""
 
     def on_connection(self, end: UpstreamEnd) -> None:
         """It is yours: `send` on it, or `release` it unused."""
@@ -70,12 +74,12 @@ class HostConnections:
         end = self.pool.take(now_ms)
         if end is not None:
             if end.is_closing():  # its end was seen after it had become idle
-                self._do(self.pool.bounce(waiter, end, now_ms))
+                self._do(self.pool.bounce(waiter, end, now_ms, waiter.rank))
             else:
                 waiter.on_connection(end)
             return
         try:
-            todo = self.pool.ask(waiter, now_ms)
+            todo = self.pool.ask(waiter, now_ms, waiter.rank)
         except PoolFull:
             waiter.on_no_connection(Fault.POOL_FULL)
         else:
@@ -100,12 +104,14 @@ class HostConnections:
             end.abandon()
         for _ in range(todo.dial):
             self._shared.locate(self._origin, self._located)
+        for waiter in todo.turned_away:
+            waiter.on_no_connection(Fault.POOL_FULL)
         for waiter, end in todo.give:
             self._give(waiter, end)
 
     def _give(self, waiter: Waiter, end: UpstreamEnd) -> None:
         if end.is_closing():
-            self._do(self.pool.bounce(waiter, end, self._sweep.now_ms))
+            self._do(self.pool.bounce(waiter, end, self._sweep.now_ms, waiter.rank))
         else:
             waiter.on_connection(end)
 

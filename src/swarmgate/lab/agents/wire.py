@@ -76,6 +76,11 @@ class Send:
         else:
             self._upstreams.withdraw(self._origin, self)
 
+    @property
+    def rank(self) -> int:
+        """All agents' calls are alike on their way out; what differs is the gate's business."""
+        return 0
+
     def on_connection(self, end: UpstreamEnd) -> None:
         """Send it; a connection that has just closed is no fault of anybody."""
         if self._done is None:
