@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from http.client import HTTPConnection
@@ -68,6 +69,17 @@ def test_a_running_gate_hears_of_each_change_at_once(tmp_path):
             "'upp' is no target of this gate; the nearest is up"
             in keys(state, "create", "x", "--targets", "upp", code=2)[1]
         )
+
+
+def test_az_13_changes_of_keys_stand_in_the_ledger(tmp_path):
+    state = str(tmp_path / "state")
+    with gate(state, tmp_path):
+        key, _ = keys(state, "create", "reader")
+        keys(state, "revoke", key.split("_")[1])
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "ledger.sqlite3")) as link:
+        found = link.execute("SELECT key, what, reason FROM key_events ORDER BY seq").fetchall()
+    assert [row[:2] for row in found] == [(key.split("_")[1], "created"), (key.split("_")[1], "revoked")]
+    assert all("@" in author for *_, author in found)
 
 
 def test_bad_input(tmp_path):

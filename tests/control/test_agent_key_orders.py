@@ -49,3 +49,31 @@ def test_a_word_that_is_no_target_is_refused_with_the_nearest(tmp_path, word, ne
 
 def test_before_the_first_start_nobody_knows_the_targets(tmp_path):
     assert create(tmp_path, (), targets=["nope"])
+
+
+def test_az_13_the_gate_is_told_who_changed_which_key(tmp_path):
+    told = []
+
+    async def tell(_order, said):
+        told.append(said["changed"])
+
+    async def play():
+        with closing(AgentKeys.opened(tmp_path)) as keys:
+            office = KeyOffice(keys, tell)
+            key = (await office.create({"name": "n", "author": "ann"}))["key"]
+            identity = key.split("_")[1]
+            await office.rotate(identity, {"author": "bob"})
+            await office.revoke(identity, {})
+            with pytest.raises(BadInput, match="author"):
+                await office.revoke(identity, {"author": "x" * 100})
+        return key, identity
+
+    key, identity = asyncio.run(play())
+    assert [(one["what"], one["author"]) for one in told] == [
+        ("created", "ann"),
+        ("rotated", "bob"),
+        ("created", "bob"),
+        ("revoked", "the holder of the token"),
+    ]
+    assert [told[at]["key"] == identity for at in range(4)] == [True, True, False, True]
+    assert key not in str(told)

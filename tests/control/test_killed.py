@@ -52,7 +52,11 @@ def check(folder, witness, open_at_death):
     assert witness.hits.keys() <= steps.keys()
     assert steps.keys() - witness.hits.keys() <= open_at_death  # its intent was noted, and no byte arrived
     assert set(witness.hits.values()) == {1}
-    assert {step for step, (fate, _) in steps.items() if fate == "crash"} <= open_at_death
+    for crashed in [step for step, (fate, _) in steps.items() if fate == "crash"]:
+        agent, turn = crashed.split(
+            "-"
+        )  # the kill may fall between an answer's last byte and its row: nothing came after
+        assert crashed in open_at_death or f"{agent}-{int(turn) + 1}" not in steps
     assert {fate for fate, _ in steps.values()} <= {"ended", "crash"}
     for step, (fate, tokens) in steps.items():
         if fate == "ended":

@@ -29,7 +29,7 @@ class Office:
     async def rotate(self, identity, said):
         return {"key": "sgk_2"}
 
-    async def revoke(self, identity):
+    async def revoke(self, identity, said):
         return {"revoked": identity}
 
 

@@ -18,7 +18,12 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "budget": "openai: 100 per 60s", "target": "openai", "unit": "requests", "amount": 125, "burst": 100, "state": "ready",
         "remaining": [left, left, left], "backlog": [0, waiting, 0],
     }  # fmt: skip
-    gauges = {"open": {"queued": waiting}, "oldest_ms": {}, "reused_permille": {"openai": 900}}
+    gauges = {
+        "open": {"queued": waiting},
+        "oldest_ms": {},
+        "reused_permille": {"openai": 900},
+        "retries_left": [("openai", "m", 10)],
+    }
     return {"now_ms": at_ms, "budgets": [row], "agents": list(agents), **gauges}
 
 

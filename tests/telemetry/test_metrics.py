@@ -64,14 +64,30 @@ def test_a_deferral_names_what_blocked_it():
 
 def test_a_key_that_is_out_counts_down_and_comes_back():
     metrics = Metrics(cheap)
-    metrics.hear([rows.KeyEvent(1, START_MS, "openai", "k1", "ejected", "target_rate", START_MS + 60_000)])
-    metrics.hear([rows.KeyEvent(2, START_MS, "openai", "k2", "dead", "target_no_money")])
+    metrics.hear([note(kind="rate", status=429, out_ms=60_000), note(key="k2", kind="no_money", status=429, out_ms=-1)])
     metrics.state(START_MS + 20_000, [], {}, {})
     assert value(metrics, "key_out_seconds", target="openai", key="k1") == 40
     assert value(metrics, "key_out_seconds", target="openai", key="k2") == -1
-    metrics.hear([rows.KeyEvent(3, START_MS, "openai", "k1", "returned")])
-    metrics.state(START_MS + 21_000, [], {}, {})
-    assert ("swarmgate_key_out_seconds", (("key", "k1"), ("target", "openai"))) not in scraped(metrics)
+    assert value(metrics, "key_events_total", target="openai", key="k1", what="ejected") == 1
+    assert value(metrics, "key_events_total", target="openai", key="k2", what="dead") == 1
+    metrics.hear([note(key="k2")])
+    metrics.state(START_MS + 60_000, [], {}, {})
+    assert not [name for name, _ in scraped(metrics) if name == "swarmgate_key_out_seconds"]
+
+
+def test_what_is_left_of_retries():
+    metrics = Metrics(cheap)
+    metrics.retries([("openai", "m", 10), ("gone", "m", 1)])
+    metrics.retries([("openai", "m", 9)])
+    assert value(metrics, "retry_budget_left", target="openai", model="m") == 9
+    assert "gone" not in metrics.render().decode()
+
+
+def test_changes_of_agents_keys_are_counted_without_their_ids():
+    metrics = Metrics(cheap)
+    metrics.hear([rows.KeyEvent(1, START_MS, "", "3f9c2a71d0", "revoked", "ann@lab")])
+    assert value(metrics, "agent_key_changes_total", what="revoked") == 1
+    assert b"3f9c2a71d0" not in metrics.render()
 
 
 def test_the_gate_as_it_stands():

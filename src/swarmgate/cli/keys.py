@@ -20,7 +20,7 @@ from rich.console import Console
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
-from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
+from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
 from swarmgate.control import link
@@ -56,7 +56,14 @@ def create(  # noqa: PLR0913, PLR0917  one option each
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, this once."""
-    wanted = {"name": name, "team": team, "targets": targets, "models": models, "expires_in": expires_in}
+    wanted = {
+        "author": whoami(),
+        "name": name,
+        "team": team,
+        "targets": targets,
+        "models": models,
+        "expires_in": expires_in,
+    }
     made = _done(_folder(state, port), lambda office: office.create(wanted))
     print(json.dumps(made) if as_json else made["key"])
 
@@ -89,14 +96,14 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a successor with the same scope, and print it."""
-    made = _done(_folder(state, port), lambda office: office.rotate(identity, {"overlap": overlap}))
+    made = _done(_folder(state, port), lambda office: office.rotate(identity, {"overlap": overlap, "author": whoami()}))
     print(json.dumps(made) if as_json else made["key"])
 
 
 @app.command(epilog=REVOKE_EXAMPLE)
 def revoke(identity: KeyId, state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
     """Refuse a key from now on."""
-    done = _done(_folder(state, port), lambda office: office.revoke(identity))
+    done = _done(_folder(state, port), lambda office: office.revoke(identity, {"author": whoami()}))
     print(json.dumps(done) if as_json else f"{identity} is revoked")
 
 

@@ -35,7 +35,7 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
     """Give an order and print what was changed. Ends the program where nobody takes it, or it is refused."""
     state, port = place
     folder = state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
-    author = f"{getpass.getuser()}@{socket.gethostname()}"
+    author = whoami()
     try:
         changes = asyncio.run(_asked(folder, order, {"target": name, "author": author, "reason": reason, **said}))
     except BadInput as bad:
@@ -55,6 +55,11 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
     for change in changes:
         table.add_row(cell(change["budget"]), str(change["revision"]), str(change["policy"]))
     Console().print(table)
+
+
+def whoami() -> str:
+    """Who gives an order, as the evidence names him."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 async def _asked(folder: Path, order: str, said: dict[str, Any]) -> Any:

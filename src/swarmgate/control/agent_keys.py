@@ -13,9 +13,9 @@ from typing import Any, Final
 from swarmgate.control.link import Said
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
-from swarmgate.core.scope import ANY, Scope
+from swarmgate.core.scope import ANY, PREFIX, Scope
 from swarmgate.engine.clock import unix_ms
-from swarmgate.stores.sql.agent_keys import AgentKeys
+from swarmgate.stores.sql.agent_keys import LONGEST_NAME, AgentKeys
 
 USUAL_OVERLAP_MS: Final = 3_600_000
 MOST_PATTERNS: Final = 100
@@ -42,14 +42,15 @@ class KeyOffice:
         return self._keys.listed()
 
     async def create(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """name, and as wanted: team, targets, models, expires_in. Errors: `BadInput`."""
-        _known(said, "name", "team", "targets", "models", "expires_in")
+        """name, and as wanted: team, targets, models, expires_in, author. Errors: `BadInput`."""
+        _known(said, "name", "team", "targets", "models", "expires_in", "author")
         now_ms = unix_ms()
         lasts = said.get("expires_in")
         expires_ms = now_ms + parse_duration_ms(str(lasts), "expires_in") if lasts else 0
         scope = Scope("", _team(said), self._targets_of(said), _patterns(said, "models"), expires_ms)
+        author = _author(said)
         key = self._keys.create(_text(said, "name"), scope, now_ms)
-        await self._publish()
+        await self._publish("created", _id_of(key), author)
         return {"key": key}
 
     def _targets_of(self, said: Mapping[str, Any]) -> tuple[str, ...]:
@@ -65,21 +66,26 @@ class KeyOffice:
 
     async def rotate(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """A successor; `overlap` says how long the old key is still good. Errors: `BadInput`."""
-        _known(said, "overlap")
+        _known(said, "overlap", "author")
         overlap = said.get("overlap")
         overlap_ms = parse_duration_ms(str(overlap), "overlap") if overlap else USUAL_OVERLAP_MS
+        author = _author(said)
         key = self._keys.rotate(identity, overlap_ms, unix_ms())
-        await self._publish()
+        await self._publish("rotated", identity, author)
+        await self._publish("created", _id_of(key), author)
         return {"key": key}
 
-    async def revoke(self, identity: str) -> dict[str, Any]:
+    async def revoke(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """Refused from now on. Errors: `BadInput`."""
+        _known(said, "author")
+        author = _author(said)
         self._keys.revoke(identity, unix_ms())
-        await self._publish()
+        await self._publish("revoked", identity, author)
         return {"revoked": identity}
 
-    async def _publish(self) -> None:
-        await self._tell("agent_keys", self.table())
+    async def _publish(self, what: str, key: str, author: str) -> None:
+        """The gate admits by the new table; its journal has who changed what."""
+        await self._tell("agent_keys", {**self.table(), "changed": {"what": what, "key": key, "author": author}})
 
 
 def _known(said: Mapping[str, Any], *names: str) -> None:
@@ -93,6 +99,19 @@ def _text(said: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise BadInput(name, "must be text")
     return value
+
+
+def _id_of(key: str) -> str:
+    """The part of a key that is no secret."""
+    return key.removeprefix(PREFIX).partition("_")[0]
+
+
+def _author(said: Mapping[str, Any]) -> str:
+    """Who changes something, as he says: whoever has the token may."""
+    author = _text(said, "author") or "the holder of the token"
+    if len(author) > LONGEST_NAME or not author.isprintable():
+        raise BadInput("author", f"must be at most {LONGEST_NAME} printable characters")
+    return author
 
 
 def _team(said: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ async def rotate_key(desk: Desk, request: Request) -> Response:
 
 async def revoke_key(desk: Desk, request: Request) -> Response:
     """Refused from now on."""
-    return JSONResponse(await desk.keys.revoke(request.path_params["id"]))
+    return JSONResponse(await desk.keys.revoke(request.path_params["id"], await body(request)))
 
 
 async def order(desk: Desk, request: Request) -> Response:

@@ -61,6 +61,10 @@ class DataOrders:
         def replace(said: Said) -> Said:
             scopes = {name: _scope(told) for name, told in said["scopes"].items()}
             keeper.replace(b64decode(said["pepper"]), scopes)
+            changed = said.get("changed")
+            if changed is not None:
+                key, what, author = (str(changed[name])[:_LONGEST_REASON] for name in ("key", "what", "author"))
+                self._journal.add(rows.KeyEvent(*self._journal.next(), "", key, what, author))
             return {"keys": len(scopes)}
 
         self.table["agent_keys"] = replace
@@ -101,6 +105,7 @@ class DataOrders:
             "open": Counter(call.state.public for call in calls),
             "oldest_ms": oldest,
             "reused_permille": self._reused(),
+            "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
 

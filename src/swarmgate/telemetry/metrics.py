@@ -36,7 +36,7 @@ class Metrics:
             rows.End: self._end,
             rows.Unconnected: lambda row: self.registry.add(names.UNCONNECTED, row.target, row.kind),
             rows.Revision: lambda row: self.registry.add(names.REVISIONS, row.target, row.author),
-            rows.KeyEvent: self._key_event,
+            rows.KeyEvent: lambda row: self.registry.add(names.AGENT_KEYS, row.what),
             rows.LostToken: lambda row: self.registry.add(names.LOST, row.target, row.reason),
             rows.ClockStep: lambda _: self.registry.add(names.CLOCK_STEPS),
             rows.Gap: lambda row: self.registry.add(names.UNRECORDED, row.reason, amount=row.rows),
@@ -73,6 +73,7 @@ class Metrics:
         if row.attempt == 1:
             told.observe(names.QUEUE, row.target, CLASSES[row.priority], ms=row.queue_ms)
         self._priced(row)
+        self._key_of(row)
         if row.end:
             self._ended(row, row.end, row.end_reason)
 
@@ -97,12 +98,13 @@ class Metrics:
         if reason:
             self.registry.add(names.REASONS, row.target, end, reason)
 
-    def _key_event(self, row: rows.KeyEvent) -> None:
-        self.registry.add(names.EJECTIONS, row.target, row.key, row.what)
-        if row.what == "returned":
+    def _key_of(self, row: rows.Note) -> None:
+        """An attempt may put its key out; one that was answered shows that it is back."""
+        if row.out_ms:
+            self.registry.add(names.EJECTIONS, row.target, row.key, "dead" if row.out_ms < 0 else "ejected")
+            self._out[row.target, row.key] = -1 if row.out_ms < 0 else row.at_ms + row.out_ms
+        elif row.kind == ANSWERED:
             self._out.pop((row.target, row.key), None)
-        elif row.what != "created":
-            self._out[row.target, row.key] = row.until_ms or -1
 
     def state(
         self, now_ms: int, budgets: Iterable[Mapping[str, Any]], calls: Mapping[str, int], oldest_ms: Mapping[str, int]
@@ -131,6 +133,12 @@ class Metrics:
         self.registry.forget(names.REUSED)
         for target, permille in reused_permille.items():
             self.registry.level(names.REUSED, target, value=permille / 1_000)
+
+    def retries(self, left: Iterable[tuple[str, str, int]]) -> None:
+        """What is left of each deployment's retry budget: target, model, sends."""
+        self.registry.forget(names.RETRIES_LEFT)
+        for target, model, sends in left:
+            self.registry.level(names.RETRIES_LEFT, target, model, value=sends)
 
     def _budget(self, row: Mapping[str, Any]) -> None:
         where = (row["target"], row["budget"])

@@ -39,8 +39,10 @@ REASONS = Name("ends_total", "counter", ("target", "end", "reason"), "Calls that
 QUEUE = Name("queue_seconds", "histogram", ("target", "priority"), "From arrival to the first send.", WAIT_EDGES)
 DEFERRALS = Name("deferrals_total", "counter", ("target", "budget", "kind"), "What blocked deferred calls.")
 RETRIES = Name("retries_total", "counter", ("target", "model"), "Sends of a call after its first.")
+RETRIES_LEFT = Name("retry_budget_left", "gauge", ("target", "model"), "Retries that may still be sent now.")
 RUNGS = Name("rung_sends_total", "counter", ("target", "model", "rung"), "Sends by rung of the ladder; 0 is the first.")
-EJECTIONS = Name("key_events_total", "counter", ("target", "key", "what"), "Keys that left and came back.")
+EJECTIONS = Name("key_events_total", "counter", ("target", "key", "what"), "Keys that left: ejected, or dead.")
+AGENT_KEYS = Name("agent_key_changes_total", "counter", ("what",), "Agents' keys that were created, rotated, revoked.")
 KEY_OUT = Name(
     "key_out_seconds", "gauge", ("target", "key"), "For how long a key is still out; -1 = until a person acts."
 )
@@ -67,5 +69,5 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(REUSED, OPEN, ALERTS, OVERFLOW),
+    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS),
 )

@@ -208,7 +208,11 @@ class Way(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="way"):
 
 
 class KeyEvent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="key"):
-    """A key left or came back: `what` is ejected, returned, dead, revoked, created, rotated; until when, if known."""
+    """
+    An agent's key was created, rotated or revoked: `what`; `key` is its id, `target` empty, `reason` who did it.
+
+    A provider's key that leaves is told with the attempt that put it out (`Note.out_ms`).
+    """
 
     seq: int
     at_ms: int

@@ -214,7 +214,11 @@ def incidents(link: Connection, named: Sequence[str], span: Span, most: int) -> 
     )
     keys = select(
         key_events.c.at_ms, key_events.c.what.label("kind"), key_events.c.reason, key_events.c.key.label("detail")
-    ).where(key_events.c.target.in_(named), key_events.c.at_ms >= span.from_ms, key_events.c.at_ms < span.to_ms)
+    ).where(
+        or_(key_events.c.target == "", key_events.c.target.in_(named)),
+        key_events.c.at_ms >= span.from_ms,
+        key_events.c.at_ms < span.to_ms,
+    )
     return sorted(_all(link, gate.limit(most)) + _all(link, keys.limit(most)), key=lambda one: int(one["at_ms"]))
 
 

@@ -1,0 +1,39 @@
+"""The search for canaries can fail: on a terminal, in a log line nobody asked for, in a file, in any spelling."""
+
+import base64
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import canaries
+
+KEY = canaries.CANARY + "0f3c"
+TESTS = {
+    "prints": "def test_one(): print('Bearer ' + KEY)",
+    "logs": "import logging\ndef test_one(): logging.getLogger('deep.inside').debug('key %s', KEY)",
+    "keeps": "def test_one(tmp_path): (tmp_path / 'calls.log').write_text('x' * 999 + KEY)",
+    "in a fixture": "import pytest\n@pytest.fixture\ndef f():\n    yield 1\n    print(KEY)\ndef test_one(f): pass",
+    "quiet": "def test_one(tmp_path): (tmp_path / 'gate.toml').write_text('key = ' + KEY)",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), TESTS.items(), ids=TESTS)
+def test_whoever_leaves_a_canary_fails(tmp_path, name, text):
+    here = Path(__file__).parent
+    for file in ("conftest.py", "canaries.py"):
+        shutil.copy(here / file, tmp_path)
+    (tmp_path / "test_it.py").write_text(f"KEY = 'sk-' + 'canary-0f3c'\n{text}\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == (0 if name == "quiet" else 1), done.stdout
+    assert ("SC-01" in done.stdout) == (name != "quiet")
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_every_spelling_is_found(at):
+    words = (b"x" * at + KEY.encode(), base64.b64encode(b"x" * at + KEY.encode()), KEY.encode().hex().encode())
+    assert all(canaries.in_text(word.decode()) for word in words)
+    assert not canaries.in_text("canaries are birds; base64 of nothing: c2st")
