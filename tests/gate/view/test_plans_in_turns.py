@@ -16,6 +16,19 @@ class Turns(deque):
 
     call_soon = deque.append
 
+    def __init__(self):
+        super().__init__()
+        self.now_s = 0.0
+        self.begins_s = []
+
+    def time(self):
+        return self.now_s
+
+    def call_at(self, at_s, act):
+        self.now_s = max(self.now_s, at_s)
+        self.begins_s.append(self.now_s)
+        self.append(act)
+
 
 class Finder:
     """Counts; the step `wrong` leads nowhere."""
@@ -65,3 +78,20 @@ def test_ov_20_others_have_their_turns_while_a_plan_is_made():
 def test_a_step_that_leads_nowhere_is_named_wherever_it_stands():
     status, said = plan(*map(str, range(50)), "wrong", "51")
     assert (status, said["error"]["param"]) == (400, "steps[50].model")
+
+
+def test_plans_back_to_back_get_a_quarter_of_the_loop():
+    turns, end = Turns(), End()
+    plans = Plans(turns, Book(0), lambda: 0, Finder())
+    for _ in range(5):
+        request = plans.begin(end, HEAD, {}, NOBODY)
+        request.on_body(json.dumps({"steps": [{"id": str(one), "model": "m"} for one in range(40)]}).encode())
+        request.complete()
+    worked_s = 0.0
+    while turns:
+        turns.now_s += 0.001
+        worked_s += 0.001
+        turns.popleft()()
+    assert len(end.answers) == len(turns.begins_s) == 5
+    whole_s = turns.begins_s[-1] - turns.begins_s[0]
+    assert 0.2 <= worked_s * 4 / 5 / whole_s <= 0.3

@@ -1,7 +1,8 @@
 """
 `POST /plan`: steps in, an order out; the kernel run ahead (core/planning.py) between the loop's other turns.
 
-One plan is made at a time, in turns of about a millisecond, so that nobody's call feels it.
+One plan is made at a time, in turns of about a millisecond, and after it no other for some time, so that nobody's call feels
+it, however often plans are asked for.
 """
 
 import asyncio
@@ -33,6 +34,7 @@ MOST_BODY_BYTES = 1024 * 1024
 LOOKS_A_TURN = 256
 FINDS_A_TURN = 8  # steps; a host that nobody has called takes a tenth of a millisecond
 LONGEST_STEP_MS = 3_600_000
+RESTS = 3  # times as long as a plan took, until the next is begun: plans get a quarter of the loop at most
 _KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "event", BlockKind.NEVER: "never"}
 _Units = Annotated[int, Meta(ge=0, le=10**9)]
 
@@ -87,6 +89,7 @@ class Plans:
         self._now_ms = now_ms
         self._finder = finder
         self._waiting: deque[Request] = deque()
+        self._began_s = self._rests_until_s = 0.0
 
     def begin(self, end: ClientEnd, head: RequestHead, query: Query, viewer: Scope) -> "Request | None":
         """A request begins; None if it was answered at once."""
@@ -109,18 +112,27 @@ class Plans:
             return
         self._waiting.append(request)
         if len(self._waiting) == 1:
-            self._loop.call_soon(self._turn)
+            self._loop.call_at(self._rests_until_s, self._begin)
+
+    def _begin(self) -> None:
+        self._began_s = self._loop.time()
+        self._turn()
 
     def _turn(self) -> None:
         request = self._waiting[0]
         try:
-            if request.is_gone or self._advance(request):
-                self._waiting.popleft()
+            is_over = request.is_gone or self._advance(request)
         except BadInput as bad:
-            self._waiting.popleft()
+            is_over = True
             request.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
-        if self._waiting:
+        if not is_over:
             self._loop.call_soon(self._turn)
+            return
+        self._waiting.popleft()
+        now_s = self._loop.time()
+        self._rests_until_s = now_s + RESTS * (now_s - self._began_s)
+        if self._waiting:
+            self._loop.call_at(self._rests_until_s, self._begin)
 
     def _advance(self, request: "Request") -> bool:
         """Work on one plan for about a millisecond; whether it was answered. Errors: `BadInput`."""
