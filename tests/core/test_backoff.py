@@ -11,13 +11,13 @@ attempts = st.integers(0, 100)
 
 
 @given(st.text(), attempts, st.integers(1, 10**9))
-def test_without_a_hint_the_delay_stays_around_the_doubling(request_id, attempt, base_ms):
+def test_llm_gateways_15_without_a_hint_the_delay_stays_around_the_doubling(request_id, attempt, base_ms):
     middle_ms = min(OWN_CAP_MS, base_ms * 2**attempt)
     assert middle_ms // 2 <= delay_ms(request_id, attempt, base_ms=base_ms) <= min(LONGEST_MS, middle_ms * 3 // 2)
 
 
 @given(st.text(), attempts, st.integers(1, 10**15))
-def test_never_earlier_than_the_hint_and_beyond_30_s_exactly_the_hint(request_id, attempt, hint_ms):
+def test_llm_gateways_21_never_earlier_than_the_hint_and_beyond_30_s_exactly_the_hint(request_id, attempt, hint_ms):
     delay = delay_ms(request_id, attempt, hint_ms)
     assert delay >= hint_ms
     assert delay <= LONGEST_MS or delay == hint_ms

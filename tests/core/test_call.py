@@ -278,7 +278,7 @@ def live(plan, delays):
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(callers, min_size=1, max_size=5), stores)
-def test_every_call_ends_once_and_leaves_nothing(plan, delays):
+def test_llm_gateways_1_every_call_ends_once_and_leaves_nothing(plan, delays):
     world = live(plan, delays)
     world.check_clean()
     for call in world.calls:

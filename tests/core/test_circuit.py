@@ -30,7 +30,7 @@ def test_opens_at_half_of_at_least_twenty_results():
 
 
 @pytest.mark.parametrize("neutral", [RATE, classify(Signal(ending=Ending.DEADLINE)), classify(Signal(401))])
-def test_what_says_nothing_about_the_target_changes_nothing(neutral):
+def test_llm_gateways_81_what_says_nothing_about_the_target_changes_nothing(neutral):
     breaker = Breaker()
     for number in range(1_000):
         breaker.observe(neutral, number, number)

@@ -73,7 +73,7 @@ def test_kinds_learn_apart_and_their_number_is_bounded():
 
 
 @given(st.sampled_from(Charge), st.integers(0, 1 << 20), st.integers(0, 1 << 20), st.lists(outputs, max_size=20))
-def test_what_is_charged_is_what_the_provider_counts(charge, prompt, allowed, tokens):
+def test_llm_gateways_28_what_is_charged_is_what_the_provider_counts(charge, prompt, allowed, tokens):
     at_once, reserved = charged(charge, prompt, allowed, seen(tokens))
     if charge is Charge.PROMPT:
         assert (at_once, reserved) == (prompt, 0)

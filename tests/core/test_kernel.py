@@ -87,7 +87,7 @@ def test_slots_never_hold_more_than_their_number_and_a_hold_ends_on_time(plan):
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 9)), max_size=80))
-def test_a_counter_holds_in_every_window(plan):
+def test_llm_gateways_39_a_counter_holds_in_every_window(plan):
     made = book(c=COUNTER)
     now, used = 1_000_000, []
     for number, (wait, cost) in enumerate(plan):
@@ -99,7 +99,7 @@ def test_a_counter_holds_in_every_window(plan):
 
 
 @given(steps, st.integers(0, 30), st.integers(0, 30))
-def test_all_or_nothing_and_every_blocker_is_named(plan, first, second):
+def test_llm_gateways_36_all_or_nothing_and_every_blocker_is_named(plan, first, second):
     made = book(a=LEVEL, b=LEVEL, s=SLOTS)
     now = 1_000_000
     for number, (wait, cost, reserve, _, _) in enumerate(plan):
@@ -199,7 +199,7 @@ def test_a_lapsed_reservation_is_charged_at_its_lapse_and_drains_from_then_on():
     assert made.cells["a"].level == 10 * 1_000 - 100 * 10
 
 
-def test_use_beyond_the_reservation_is_debt_and_delays_the_next():
+def test_llm_gateways_35_38_use_beyond_the_reservation_is_debt_and_delays_the_next():
     made = book(a=LEVEL)
     kernel.take(made, ask(("a", 0, 5), lease="x"), 1_000_000)
     assert kernel.settle(made, "x", (Usage("a", 5, 30),), 1_000_000, last=True) == (1_000_000, 25)

@@ -55,7 +55,7 @@ def test_a_full_window_is_learned_from_answers():
     assert first_picks(ring, 1_000, 10_000)["k0"] == pytest.approx(9_000, abs=300)  # the old plan is served first
 
 
-def test_turns_are_smooth():
+def test_llm_gateways_74_turns_are_smooth():
     ring = ring_of(5, 1, 1)
     order = "".join(ring.candidates(0)[0][1] for _ in range(700))
     assert "000000000" not in order
@@ -77,7 +77,7 @@ def test_several_keys_of_one_scope_add_no_share_and_take_turns():
     assert picks == {"a1": 100, "a2": 100, "a3": 100, "b1": 300}
 
 
-def test_a_refused_key_rests_60_s_then_one_probe_then_ramps():
+def test_llm_gateways_10_20_a_refused_key_rests_60_s_then_one_probe_then_ramps():
     """RB-26, one of 20 keys."""
     ring = ring_of(*[100] * 20)
     for _ in range(100):
@@ -143,7 +143,7 @@ def test_when_every_key_is_out_the_ring_says_when_one_returns():
     assert ring.candidates(6_000) == ("k2",)
 
 
-def test_concurrent_refusals_are_one_event():
+def test_llm_gateways_12_concurrent_refusals_are_one_event():
     ring = ring_of(1, 1)
     assert ring.observe("k0", RATE, 900, 1_000)
     for sent_ms in range(1, 50):
@@ -165,7 +165,7 @@ def test_a_late_refusal_of_an_old_send_does_not_eject_again():
     assert ring.ready(7_000)
 
 
-def test_a_refusal_by_one_key_rests_its_whole_scope():
+def test_llm_gateways_24_a_refusal_by_one_key_rests_its_whole_scope():
     ring = KeyRing([QuotaScope("a", ("a1", "a2")), QuotaScope("b", ("b1",))])
     ring.observe("a1", RATE, 1, 2)
     assert set(first_picks(ring, 2, 100)) == {"b1"}

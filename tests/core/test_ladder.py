@@ -42,7 +42,7 @@ def test_who_steps_down_a_rung_stands_in_no_line_of_the_old_one():
     assert len(world.room) == 0
 
 
-def test_a_deferral_says_whether_keys_or_the_store_are_missing():
+def test_llm_gateways_70_a_deferral_says_whether_keys_or_the_store_are_missing():
     world = World(delays=repeat(150))
     lost = world.call("lost", wait_until_ms=1_000_000)
     keyless = world.call("keyless", rungs=(rung(),), wait_until_ms=1_000_000)
@@ -178,7 +178,7 @@ def test_an_error_knows_every_attempt():
     ]
 
 
-def test_a_wait_that_is_longer_than_a_slow_target_leads_to_the_next_rung():
+def test_llm_gateways_69_a_wait_that_is_longer_than_a_slow_target_leads_to_the_next_rung():
     rate = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=9_000)
     for window_ms, wait_ms, used in ((9_000, 60_000, 1), (7_000, 60_000, 0), (7_000, 6_000, 1)):
         world = World({"r": Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=window_ms), "free": rate})

@@ -238,7 +238,7 @@ def test_a_refusal_that_names_concurrency_moves_the_cap():
     assert (learner.cap, learner.rate_micro) == (7, 60 * MICRO)
 
 
-def test_a_refused_burst_moves_the_burst_for_good():
+def test_llm_gateways_22_a_refused_burst_moves_the_burst_for_good():
     learner = learner_from(60, burst=3)
     assert learner.burst == 3
     learner.observe(learner.sent(0, 1), OK, 5)

@@ -203,7 +203,7 @@ def test_p2_takes_nothing_where_a_better_class_waits(plan, wait_ms, wanted):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), min_size=2, max_size=8), st.randoms())
 @example([(1, 0)] * 6, None)
-def test_interchangeable_budgets_serve_one_line_in_order(callers, shuffled):
+def test_llm_gateways_8_interchangeable_budgets_serve_one_line_in_order(callers, shuffled):
     pool = {
         f"key{n}": Limits(BudgetKind.LEVEL, burst=2, quota=1, window_ms=20 + n, line="pool", sharing=3)
         for n in range(3)

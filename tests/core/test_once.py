@@ -56,7 +56,7 @@ def test_a_write_in_flight_does_not_lapse(age_ms):
         (End.FAILED, Reason.GATE_STOPPING, 0, True, False, Standing.UNKNOWN),
     ],
 )
-def test_what_an_end_leaves_behind(end, reason, status, left, lost, standing):
+def test_llm_gateways_79_what_an_end_leaves_behind(end, reason, status, left, lost, standing):
     assert standing_after(end, reason, status, left=left, lost=lost) is standing
 
 

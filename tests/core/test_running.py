@@ -214,7 +214,7 @@ def test_a_place_on_the_way_is_free_once_the_request_is_delivered(begins):
     world.check_clean()
 
 
-def test_every_attempt_that_left_is_noted_once():
+def test_llm_gateways_65_every_attempt_that_left_is_noted_once():
     world = World()
     call = world.call("x", Life(sends=(((5, FAILS),), ((0, STALE),), ((5, RESET),))))
     world.run()

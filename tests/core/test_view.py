@@ -70,7 +70,7 @@ def test_a_look_changes_nothing(past, name, later, units):
 
 
 @given(pasts, names, st.integers(0, 2), st.integers(1, 25), st.integers(0, 3_000))
-def test_a_view_says_what_the_kernel_would(past, name, rank, units, later):
+def test_llm_gateways_45_a_view_says_what_the_kernel_would(past, name, rank, units, later):
     made, now = lived(past)
     for line in made.lines.values():  # the kernel also looks who waits; the view tells that apart
         line.order.clear()
@@ -134,7 +134,7 @@ def test_a_paused_budget_defers_until_somebody_acts_and_goes_on_where_it_was():
     assert view(made, "level", NOW).remaining == (15, 15, 15)
 
 
-def test_the_backlog_is_told_per_class():
+def test_llm_gateways_4_7_the_backlog_is_told_per_class():
     made = book(level=LEVEL)
     spend(made, "level", 20)
     for number, rank in enumerate((0, 1, 1, 2, 2, 2)):
@@ -153,7 +153,7 @@ def test_only_what_tells_something_new_is_a_change():
 
 
 @given(pasts, names, st.integers(0, 3_000), st.integers(0, 3_000), st.booleans())
-def test_what_rests_need_not_be_looked_at_again(past, name, first, later, touched):
+def test_llm_gateways_46_what_rests_need_not_be_looked_at_again(past, name, first, later, touched):
     made, now = lived(past)
     seen = view(made, name, now + first)
     if touched:

@@ -180,7 +180,7 @@ def test_every_loss_begins_cold():
         assert not gates.guards[0].lost
 
 
-def test_one_call_in_a_while_tries_the_lost_store_and_the_others_do_not_wait_for_it():
+def test_llm_gateways_59_one_call_in_a_while_tries_the_lost_store_and_the_others_do_not_wait_for_it():
     gates = Gates(1)
     gates.lose(60_000)
     waits = []

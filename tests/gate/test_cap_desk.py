@@ -48,7 +48,7 @@ def blocking(said):
     return [one["budget"] for one in said["error"]["deferral"]["blocking"]]
 
 
-def test_an_agent_that_asks_too_often_is_held_back_alone():
+def test_llm_gateways_9_an_agent_that_asks_too_often_is_held_back_alone():
     caller = Caller('[agents]\nlimits = ["2 per 1s"]\n')
     assert [caller.ask("a")[0] for _ in range(3)] == [200, 200, 429]
     status, said = caller.ask("a")
@@ -83,7 +83,7 @@ def test_no_team_has_a_target_for_itself():
     assert caller.ask("bio-1")[0] == 200
 
 
-def test_tokens_and_places_come_back():
+def test_llm_gateways_30_tokens_and_places_come_back():
     caller = Caller('[agents]\nlimits = ["100 tokens per 60s", "1 concurrent"]\nlargest_tokens = 50\n')
     # each costs 12: 1 that was guessed of the prompt, 8 more of it, 3 of output; at 96 the next still fits by its guess
     assert [caller.ask("a")[0] for _ in range(9)] == [200] * 9
@@ -106,7 +106,7 @@ def test_a_task_type_has_its_caps_and_its_ceiling():
 PRICE = '[prices."up/m"]\ninput = 1_000\noutput = 2_000\n'  # 9 of prompt and 3 of output cost 15,000 micro-dollars
 
 
-def test_money_is_charged_as_the_target_counts():
+def test_llm_gateways_37_money_is_charged_as_the_target_counts():
     caller = Caller('[agents]\nlimits = ["0.05 USD per 1d"]\n' + PRICE)
     assert [caller.ask("a")[0] for _ in range(3)] == [200] * 3
     cell = caller.bench.gate.store.book.cells["agent a: USD per 86400s"]

@@ -97,7 +97,7 @@ def test_a_waiting_call_is_served_when_the_budget_refills():
     asyncio.run(play())
 
 
-def test_twenty_at_once_never_exceed_the_limit_at_the_target():
+def test_llm_gateways_34_twenty_at_once_never_exceed_the_limit_at_the_target():
     async def play():
         async with stage(text=SOON) as on, sdk(on.port) as client:
             await asyncio.gather(*[client.chat.completions.create(**ASK) for _ in range(20)])
@@ -108,7 +108,7 @@ def test_twenty_at_once_never_exceed_the_limit_at_the_target():
     asyncio.run(play())
 
 
-def test_the_client_leaves_and_the_target_is_left_at_once():
+def test_llm_gateways_53_the_client_leaves_and_the_target_is_left_at_once():
     async def endless(stand_in, _hit, writer):
         writer.write(STREAM_HEAD + framed(token("a")))
         await stand_in.closed.wait()
@@ -125,7 +125,7 @@ def test_the_client_leaves_and_the_target_is_left_at_once():
     asyncio.run(play())
 
 
-def test_a_stream_that_is_cut_says_so_and_never_done():
+def test_llm_gateways_67_a_stream_that_is_cut_says_so_and_never_done():
     async def cut(_stand_in, _hit, writer):
         writer.write(STREAM_HEAD + framed(ROLE) + framed(token("fo")))
         await writer.drain()

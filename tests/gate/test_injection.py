@@ -141,7 +141,7 @@ def test_only_streams_that_would_not_count_are_asked_to(asked, is_injected):
 
 
 @given(st.lists(st.integers(1, 2_000), max_size=6))
-def test_the_caller_gets_whole_events_and_the_ledger_the_count(cuts):
+def test_llm_gateways_26_the_caller_gets_whole_events_and_the_ledger_the_count(cuts):
     bench, end, _ = started()
     shown = COMMENT + ROLE + token("fo") + token("ur") + FINISH
     for at, piece in enumerate(pieces(shown + USAGE + DONE, cuts)):

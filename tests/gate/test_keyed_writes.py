@@ -61,7 +61,7 @@ async def send(port, raw, *, leaves_after_s=None):
     return int(start.split(" ")[1]), dict(line.lower().split(": ", 1) for line in lines), json.loads(body or b"null")
 
 
-def test_an_agent_that_loses_its_answer_and_repeats_has_one_effect_each(tmp_path):
+def test_llm_gateways_73_an_agent_that_loses_its_answer_and_repeats_has_one_effect_each(tmp_path):
     """Essay A: dirty rows fell from 3 per mille to about 0. A thousand sends of 40 writes, under faults."""
     chance = random.Random(7)
     effects: dict[str, int] = {}

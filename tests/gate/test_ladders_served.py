@@ -35,7 +35,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "llm_gateways #25 #63: stream"])
 @pytest.mark.parametrize("name", FAILURES)
-def test_the_next_rung_answers(name, stream):
+def test_llm_gateways_16_17_18_25_63_80_83_the_next_rung_answers(name, stream):
     async def play():
         async with stage(FAILURES[name], TWO) as on, gpt(on.port) as client:
             raw = await client.chat.completions.with_raw_response.create(**ASK, stream=stream)

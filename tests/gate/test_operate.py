@@ -91,7 +91,7 @@ def test_one_budget_may_be_paused_alone():
     assert run(scene) == ["second"] * 4
 
 
-def test_a_raised_limit_is_in_force_at_the_next_admission():
+def test_llm_gateways_77_a_raised_limit_is_in_force_at_the_next_admission():
     async def scene(gate, operator, client):
         for name in KEYED:
             cell = gate.store.book.cells[name]

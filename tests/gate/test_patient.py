@@ -39,7 +39,7 @@ def slow_to_begin(**asked):
     return bench, end, wire
 
 
-def test_a_stream_hears_after_25_s_and_then_every_10_s():
+def test_llm_gateways_84_a_stream_hears_after_25_s_and_then_every_10_s():
     bench, end, _ = slow_to_begin()
     fire(bench, 24_750)
     assert bench.wire.written == []

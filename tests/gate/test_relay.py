@@ -56,7 +56,7 @@ def test_a_slow_reader_stops_the_target():
     assert bench.ends == ["answered"]
 
 
-def test_content_that_stops_ends_the_stream_although_comments_flow():
+def test_llm_gateways_56_content_that_stops_ends_the_stream_although_comments_flow():
     bench, end, wire = started(stream=True)
     end.data_received(STREAM_HEAD + framed(token("a")))
     for _ in range(8):
@@ -82,7 +82,7 @@ def test_an_answer_too_long_to_hold_is_relayed_as_it_comes_and_its_usage_counted
     assert note.used == 3 + 9 - 1
 
 
-def test_an_answer_that_breaks_before_it_was_shown_is_tried_again():
+def test_llm_gateways_62_an_answer_that_breaks_before_it_was_shown_is_tried_again():
     bench, end, wire = started(stream=False)
     end.data_received(whole(UNARY)[:-5])
     assert bench.wire.written == []

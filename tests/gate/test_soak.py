@@ -124,7 +124,7 @@ def parts(moments: list[Moment], process: str) -> tuple[float, float]:
 
 
 @pytest.mark.timeout(SECONDS + 180)
-def test_a_swarm_works_for_minutes_within_its_budgets(tmp_path, capsys):
+def test_llm_gateways_54_a_swarm_works_for_minutes_within_its_budgets(tmp_path, capsys):
     plan, rows, seen, moments = play(tmp_path)
     began_s = rows[0].wanted_ms / 1_000
     lag, own = loop_lag.read(tmp_path / "lag", began_s, began_s + SECONDS)

@@ -64,7 +64,7 @@ def test_errors_of_every_shape(raw, failure):
         ("nothing of the kind", ("", None, None, None, 0)),
     ],
 )
-def test_which_quota_refused(text, refusal):
+def test_llm_gateways_23_which_quota_refused(text, refusal):
     assert read_refusal(Failure(message=text)) == refusal
 
 

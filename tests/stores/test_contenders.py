@@ -91,7 +91,7 @@ def kept_its_bound(witness):
     return witness.excess(compiled.limits.burst + compiled.undelivered + late, rate, per_ms) <= 0
 
 
-def test_nobody_is_sent_too_much_although_a_client_is_killed(own_server):
+def test_llm_gateways_31_32_49_nobody_is_sent_too_much_although_a_client_is_killed(own_server):
     with contention(own_server) as (stamps, clients):
         wait_for(lambda: len(stamps.rows) > SOME, 60)
         clients[0].kill()

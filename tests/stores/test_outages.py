@@ -100,7 +100,7 @@ def test_a_killed_server_comes_back_cold(own_server, options):
     asyncio.run(main())
 
 
-def test_a_frozen_server_is_lost_within_100_ms_and_comes_back(own_server):
+def test_llm_gateways_58_a_frozen_server_is_lost_within_100_ms_and_comes_back(own_server):
     async def freeze(store):
         """How long 200 takes waited, and 200 more after the loss was known."""
         waited_s = []

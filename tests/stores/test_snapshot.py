@@ -99,7 +99,7 @@ def test_two_gates_do_not_share_a_folder(tmp_path):
     assert "clean stop" in snapshot.begin(tmp_path, NOW, LIMITS).sentence
 
 
-def test_budgets_of_agents_are_remembered_too(tmp_path):
+def test_llm_gateways_85_budgets_of_agents_are_remembered_too(tmp_path):
     spent = Limits(BudgetKind.COUNTER, 100, window_ms=86_400_000, slices=24)
     others = {"agent a: USD": spent}.get
     first = snapshot.begin(tmp_path, NOW, {}, others)

@@ -22,7 +22,7 @@ def machine(client):
     return Machine
 
 
-def test_lua_and_python_decide_and_know_the_same(server):
+def test_llm_gateways_2_lua_and_python_decide_and_know_the_same(server):
     run_twins(machine(server.client), 25)
 
 

@@ -181,10 +181,10 @@ class Attempt(Wire):
         return AttemptFacts(status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes)
 
     def used(self) -> int:
-        """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if the target did not say."""
+        """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if an answer did not say."""
         sent, got = self.usage
         if got == UNKNOWN:
-            return UNKNOWN
+            return 0 if self.status >= 400 else UNKNOWN  # an error is no output
         if not self.call.reserve:
             got = 0  # its provider does not count the output, or counted the largest one at admission
         if sent > 0 and not self.target.dialect.charge.counts_cached:
@@ -210,6 +210,8 @@ class Attempt(Wire):
         return self.prompts[0]
 
     def _cost(self) -> int:
+        if self.status >= 400:
+            return 0  # nobody bills an error
         return self._exchanges.till.cost(self.call, self.target.dialect.name, self.usage, self.cached)
 
     def report(self, now_ms: int) -> None:

@@ -348,7 +348,7 @@ def test_a_stream_tells_its_totals_after_its_end():
     assert (one["streamed"], one["usage"]) == (True, {"prompt_tokens": 9, "output_tokens": 3})
 
 
-def test_a_queued_agent_hears_what_it_waits_for():
+def test_llm_gateways_75_a_queued_agent_hears_what_it_waits_for():
     async def scene(running, client):
         asked = [
             asyncio.ensure_future(
@@ -367,7 +367,7 @@ def test_a_queued_agent_hears_what_it_waits_for():
     assert (alive["state"], alive["reason"]) == ("queued", "policy_slots")
 
 
-def test_heartbeats_are_remembered_for_so_many_agents(monkeypatch):
+def test_llm_gateways_76_heartbeats_are_remembered_for_so_many_agents(monkeypatch):
     monkeypatch.setattr("swarmgate.gate.view.calls.MOST_AGENTS", 3)
 
     async def scene(_, client):

@@ -60,7 +60,7 @@ def test_an_answered_call_is_two_rows(desk):
     assert (note.prompt_tokens, note.output_tokens, note.cached_tokens, note.sent_bytes) == (9, 3, -1, 7)
 
 
-def test_every_row_is_on_file_at_once(desk):
+def test_llm_gateways_44_every_row_is_on_file_at_once(desk):
     call = desk.call("c1")
     desk.leaves(call)
     assert [type(row).__name__ for row in noted(desk)] == ["Intent"]

@@ -97,7 +97,7 @@ def test_a_file_of_something_else(tmp_path):
             opened(tmp_path)
 
 
-def test_readers_change_nothing_and_see_what_is_being_written(tmp_path):
+def test_llm_gateways_60_readers_change_nothing_and_see_what_is_being_written(tmp_path):
     with pytest.raises(BadInput, match="--state"):
         Ledger.to_read(tmp_path)
     writer = Ledger.opened(tmp_path)
