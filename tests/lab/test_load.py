@@ -89,7 +89,7 @@ def test_recorded_traffic_reaches_the_endpoint_with_its_key():
 
 def test_refusals_are_results_and_nothing_is_repeated():
     async def script(_stand_in, _hit, writer):
-        writer.write(whole({"error": {"message": "slow down"}}, "429 Too Many Requests"))
+        writer.write(whole({"error": {"message": "slow down", "code": "too_fast"}}, "429 Too Many Requests"))
 
     with Endpoint(script) as on:
         code, out, _ = run(
@@ -105,6 +105,7 @@ def test_refusals_are_results_and_nothing_is_repeated():
         )
     assert code == 1
     assert "status 429" in out
+    assert ", too_fast" in out
     assert "unfit for sizing" in out
     assert len({hit.said["user"] for hit in on.stand_in.hits}) == len(on.stand_in.hits)
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from swarmgate.cli.exits import Exit
 from swarmgate.lab.demo.figures import ArmFigures
 from swarmgate.lab.demo.live import LiveScreen
-from swarmgate.lab.demo.page import page
+from swarmgate.lab.demo.page import can_draw, page
 from swarmgate.lab.demo.plan import DemoPlan, Lengths, make_plan
 from swarmgate.lab.demo.run import run_demo, world
 from swarmgate.lab.demo.table import as_json, as_promises, as_table, broken, promises, verdict
@@ -86,7 +86,11 @@ def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_
     warning = plan.workload(1).warning
     if warning:
         console.print(f"[yellow]{plan.profile}: {warning}[/]")
-    console.print(f"Drawings: [bold]{drawn}[/]", soft_wrap=True)
+    if can_draw():
+        console.print(f"Drawings: [bold]{drawn}[/]", soft_wrap=True)
+    else:
+        missing = "Without drawings: matplotlib is not installed (pip install 'swarmgate[plots]')."
+        console.print(f"The same as a page: [bold]{drawn}[/]\n{missing}", soft_wrap=True)
     console.print(USE_IT, soft_wrap=True)
 
 

@@ -22,6 +22,8 @@ class LoadFigures(NamedTuple):
     """
     A run in figures: counts of calls, `statuses` by code (0 = no whole answer), latencies in ms of everything wanted.
 
+    `reasons` has the commonest error code, or fault of a connection, of each status that is no success.
+
     `first_p99_ms` is the first byte's, of answered calls. Tokens are those of answered calls, a minute.
     """
 
@@ -30,6 +32,7 @@ class LoadFigures(NamedTuple):
     answered: int
     open_at_end: int
     statuses: dict[int, int]
+    reasons: dict[int, str]
     wanted_per_s: float
     answered_per_s: float
     p50_ms: int
@@ -89,6 +92,7 @@ def figures(rows: list[CallRow], seconds: float) -> LoadFigures:
         answered=len(answered),
         open_at_end=sum(row.fate == Fate.OPEN for row in rows),
         statuses=dict(sorted(Counter(row.status for row in rows if row.fate != Fate.OPEN).items())),
+        reasons=_reasons(rows),
         wanted_per_s=round(len(rows) / seconds, 1),
         answered_per_s=round(len(answered) / seconds, 1),
         p50_ms=at_percent(taken, 50),
@@ -98,6 +102,11 @@ def figures(rows: list[CallRow], seconds: float) -> LoadFigures:
         first_p99_ms=at_percent(first, 99),
         tokens_per_minute=round(tokens * 60 / seconds),
     )
+
+
+def _reasons(rows: Iterable[CallRow]) -> dict[int, str]:
+    counted = Counter((row.status, row.why) for row in rows if row.why and row.fate != Fate.OPEN)
+    return {status: why for (status, why), _ in reversed(counted.most_common())}
 
 
 def at_percent(ordered: list[int], percent: int) -> int:

@@ -6,6 +6,7 @@ Without matplotlib the page has its tables and says what is missing.
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from importlib.util import find_spec
 from io import StringIO
 from typing import Any
 
@@ -50,15 +51,20 @@ def _machine(running: Machine | None) -> str:
     return "" if running is None else f"The machine meanwhile: {running.told()}."
 
 
+def can_draw() -> bool:
+    """Whether what draws is installed."""
+    return find_spec("matplotlib") is not None
+
+
 def _word(*, kept: bool) -> str:
     return "yes" if kept else "no"
 
 
 def _drawings(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
-    try:
-        import matplotlib as mpl  # noqa: PLC0415 - optional, and slow to import
-    except ImportError:
+    if not can_draw():
         return NO_PLOTS
+    import matplotlib as mpl  # noqa: PLC0415 - optional, and slow to import
+
     mpl.use("Agg")
     mpl.rcParams.update({"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     drawings: tuple[tuple[str, Callable[[Any], None]], ...] = (
