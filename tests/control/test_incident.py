@@ -177,6 +177,13 @@ def test_the_report_shows_both(story):
     assert after["from_ms"] == ceilings[0]["at_ms"]
 
 
+def test_and_the_drawing_has_every_window(story):
+    found = told(story, "report", "--target", PROVIDER)
+    p99_ms = [one["p99_ms"] for one in found["moments"] if one["task_type"] == BATCH]
+    assert max(p99_ms) > 35_000
+    assert p99_ms[-1] < 6_000
+
+
 def test_so_does_the_table_of_contexts(story):
     rows = told(story, "costs", "--by", "context")
     p99_ms = {row["band"]: row["p99_ms"] for row in rows if row["task_type"] == BATCH}

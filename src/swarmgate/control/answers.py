@@ -103,5 +103,6 @@ def report(told: PostMortem) -> dict[str, Any]:
         "rulings": [one._asdict() | {"verdict": one.verdict.value, "span": one.span._asdict()} for one in told.rulings],
         "bands": [band._asdict() for band in told.bands],
         "spells": [spell._asdict() for spell in told.spells],
+        "moments": [moment._asdict() for moment in told.moments],
         "windows": {"from_ms": windows.from_ms, "window_ms": windows.window_ms, "rows": rows},
     }

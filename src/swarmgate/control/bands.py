@@ -6,12 +6,13 @@ answers (essay A).
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 BOUNDS: Final = (4_096, 16_384, 32_768, 65_536)
 NAMES: Final = ("up to 4K", "4K to 16K", "16K to 32K", "32K to 64K", "over 64K")
 MOST_KEPT: Final = 20_000  # durations per band; what comes later counts for the mean only
+MOST_TYPES: Final = 8  # task types in a drawing
 P99: Final = 99
 P50: Final = 50
 
@@ -41,6 +42,16 @@ class Spell(NamedTuple):
     p99_ms: int
     longest: int
     cost_micro: int | None
+
+
+class Moment(NamedTuple):
+    """Answers of one task type that left in one window of a report."""
+
+    task_type: str
+    from_ms: int
+    calls: int
+    mean_ms: int
+    p99_ms: int
 
 
 class _Cell:
@@ -117,6 +128,31 @@ class Spells:
         return [
             Spell(task_type, ceiling, from_ms, cell.calls, *cell.times(), cell.longest, cell.cost_micro)
             for (task_type, from_ms, ceiling), cell in sorted(self._cells.items())
+        ]
+
+
+class Moments:
+    """The same window by window; `begin_of` an instant is the beginning of its window. Of many task types the first ones count."""
+
+    def __init__(self, begin_of: Callable[[int], int]) -> None:
+        self._begin_of = begin_of
+        self._cells: dict[tuple[str, int], _Cell] = {}
+        self._types: set[str] = set()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """An attempt of the ledger, as for `Bands`."""
+        task_type = row["task_type"]
+        if not _tells(row) or (len(self._types) >= MOST_TYPES and task_type not in self._types):
+            return
+        self._types.add(task_type)
+        self._cells.setdefault((task_type, self._begin_of(row["sent_ms"])), _Cell()).add(row)
+
+    def found(self) -> list[Moment]:
+        """By task type, in order of time."""
+        return [
+            Moment(task_type, from_ms, cell.calls, mean_ms, p99_ms)
+            for (task_type, from_ms), cell in sorted(self._cells.items())
+            for mean_ms, _, p99_ms in (cell.times(),)
         ]
 
 

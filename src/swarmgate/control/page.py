@@ -110,16 +110,26 @@ def page(story: PostMortem) -> str:
 
 
 def drawing(story: PostMortem) -> str | None:
-    """Sent per window beside the limit in force, as SVG; None without matplotlib."""
+    """Sent per window beside the limit in force, and P99 per task type below it, as SVG; None without matplotlib."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415  an extra; without it the tables remain
     except ImportError:
         return None
+    figure = Figure(figsize=(10, 7 if story.moments else 4), layout="constrained")
+    axes = figure.subplots(2 if story.moments else 1, sharex=True, squeeze=False)[:, 0]
+    _draw_sent(axes[0], story)
+    if story.moments:
+        _draw_latency(axes[1], story)
+    axes[-1].set_xlabel("minutes")
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def _draw_sent(axes: Any, story: PostMortem) -> None:
     windows = story.windows
     minutes = [index * windows.window_ms / 60_000 for index in range(len(windows.rows))]
     width = windows.window_ms / 60_000
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    axes = figure.subplots()
     sent, refused, put_off = ([row[column] / windows.each for row in windows.rows] for column in range(3))
     axes.bar(minutes, sent, width, align="edge", color="#7aa6d8", label="sent")
     axes.bar(minutes, refused, width, align="edge", color="#b00020", label="429s")
@@ -128,12 +138,24 @@ def drawing(story: PostMortem) -> str | None:
         if one.unit == "requests":
             start, end = ((edge - story.span.from_ms) / 60_000 for edge in one.span)
             axes.hlines(one.amount * (windows.window_ms / windows.each) / one.window_ms, start, end, color="#1b7f3b")
-    axes.set_xlabel("minutes")
     axes.set_ylabel(f"per {windows.window_ms / windows.each / _MS:g} s (green: the limit in force)")
     axes.legend(loc="upper right", frameon=False)
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def _draw_latency(axes: Any, story: PostMortem) -> None:
+    """P99 per task type and window; a dotted line where a ceiling began to hold."""
+    for task_type in dict.fromkeys(one.task_type for one in story.moments):
+        points = [one for one in story.moments if one.task_type == task_type]
+        minutes = [(one.from_ms + story.windows.window_ms / 2 - story.span.from_ms) / 60_000 for one in points]
+        axes.plot(minutes, [one.p99_ms / _MS for one in points], marker=".", label=task_type or "no task type")
+    for spell in story.spells:
+        if spell.ceiling:
+            axes.axvline((spell.from_ms - story.span.from_ms) / 60_000, color="#222", linestyle=":")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylabel("P99, s (dotted: a ceiling begins)")
+    axes.legend(loc="upper right", frameon=False)
 
 
 def _who(row: Mapping[str, Any]) -> tuple[str, str]:

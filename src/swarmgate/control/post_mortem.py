@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from swarmgate.control.bands import Band, Bands, Spell, Spells
+from swarmgate.control.bands import Band, Bands, Moment, Moments, Spell, Spells
 from swarmgate.control.tally import Ruling, Sent, Verdict, Windows, read_send, rulings, worst
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql import reading
@@ -51,6 +51,7 @@ class PostMortem:
     incidents: list[dict[str, Any]]
     bands: list[Band]
     spells: list[Spell]
+    moments: list[Moment]
 
     @property
     def put_off_percent(self) -> float:
@@ -68,6 +69,7 @@ class _Sums:
         self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
         self.bands = Bands()
         self.spells = spells
+        self.moments = Moments(windows.begin_of)
 
     def pass_on(self, found: Iterator[Mapping[str, Any]]) -> Iterator[Sent]:
         """Each send; those to the targets in question are counted."""
@@ -92,6 +94,7 @@ class _Sums:
             self.cost_micro += row["cost_micro"]
         self.bands.add(row)
         self.spells.add(row)
+        self.moments.add(row)
 
 
 def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
@@ -127,6 +130,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
             reading.incidents(link, named, span, MOST_INCIDENTS),
             sums.bands.found(),
             sums.spells.found(),
+            sums.moments.found(),
         )
 
 

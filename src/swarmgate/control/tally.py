@@ -154,6 +154,10 @@ class Windows:
         self.from_ms = span.from_ms
         self.rows = [[0, 0, 0] for _ in range(-(-length_ms // self.window_ms))]
 
+    def begin_of(self, at_ms: int) -> int:
+        """Where the window of an instant begins."""
+        return at_ms - (at_ms - self.from_ms) % self.window_ms
+
     def add(self, at_ms: int, column: int) -> None:
         """One more: 0 = sent, 1 = refused by the target, 2 = put off by us."""
         index = (at_ms - self.from_ms) // self.window_ms
