@@ -69,9 +69,7 @@ def peek(body: bytes) -> Peeked:
     """The call in `body`. Errors: `BadInput` names the key and the rule it breaks."""
     is_long = len(body) > LONG_BYTES
     try:
-        if is_long:
-            _count_members(body)
-        fields = _decode(body)
+        fields = _decode_long(body) if is_long else _decode(body)
         model = _text(fields.get("model", _NOTHING))
     except RecursionError:
         raise BadInput("body", "is nested too deeply") from None
@@ -92,28 +90,30 @@ def peek(body: bytes) -> Peeked:
 
 
 class _Member:
-    """Stands for a member's name while members are counted."""
+    """Stands for a member's name while members are counted: two of one name stay two."""
 
 
-def _count_members(body: bytes) -> None:
+def _decode_long(body: bytes) -> dict[str, Raw]:
     """
-    Errors: `BadInput` at the second member of a name, or at one too many; what is no JSON is told by who reads it.
+    The members of a long body. Errors: `BadInput` at the second one of a name, or at one too many.
 
     It stops there: a table of millions of names takes seconds to make, in which nobody else is served (reliability OV-20).
     """
-    names: set[str] = set()
+    names: dict[str, None] = {}
 
     def hear(_type: type, name: str) -> _Member:
         if name in names or len(names) == MOST_MEMBERS:
             raise BadInput("body", _TWICE if name in names else f"has more than {MOST_MEMBERS} members")
-        names.add(name)
+        names[name] = None
         return _Member()
 
     try:
-        msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=hear)
+        members = msgspec.json.decode(body, type=dict[_Member, Raw], dec_hook=hear)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, BadInput):
             raise error.__cause__ from None
+        raise
+    return dict(zip(names, members.values(), strict=True))
 
 
 def _unreadable(body: bytes, error: Exception) -> BadInput:
