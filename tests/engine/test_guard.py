@@ -43,6 +43,17 @@ def test_each_budget_is_decided_by_its_mode():
     assert isinstance(gates.answer(("rate", 1, 0), ("other", BURST // 2, 0)), Denied)
 
 
+@pytest.mark.parametrize(("step_ms", "told"), [(900, []), (-60_000, []), (60_000, [("rate", "other", "slots", "day")])])
+def test_a_store_whose_clock_jumps_forward_is_asked_again(step_ms, told):
+    gates, heard = Gates(1), []
+    gates.guards[0].back = heard.append
+    assert isinstance(gates.answer(("rate", 1, 0)), Granted)
+    gates.book.offset_ms += step_ms
+    for _ in range(3):
+        assert isinstance(gates.answer(("rate", 1, 0)), Granted)
+    assert heard == told
+
+
 def test_a_crowd_before_the_store_is_no_loss_of_it():
     gates = Gates(1)
     guard, crowd = gates.guards[0], StoreLost(Reason.GATE_STORE_CROWDED)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from swarmgate.core import kernel
-from swarmgate.core.answers import Granted, Revised
+from swarmgate.core.answers import Denied, Granted, Revised
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, Used
 from swarmgate.core.events import Event, StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
@@ -38,11 +38,13 @@ class Guard:
     """
     A budget store that always decides within 100 ms; `lost` says loudly that it decides alone.
 
-    `limits` and `modes` name every budget; `gates` is how many processes share the store. `back` is told at a return
-    of which budgets this process has decided alone: what it told callers of them no longer counts.
+    `limits` and `modes` name every budget; `gates` is how many processes share the store. `back` is told of budgets of
+    which what callers were told no longer counts: at a return those that this process has decided alone, and all when
+    the store's clock has jumped forward, since whoever sleeps until an instant would sleep through it.
     """
 
     __slots__ = (
+        "_ahead_ms",
         "_asked",
         "_clock",
         "_local",
@@ -63,6 +65,7 @@ class Guard:
         self._remote = remote
         self._clock = clock
         self._asked: dict[str, Take] = {}
+        self._ahead_ms: int | None = None  # the store's clock before ours
         self._local = Book(clock.now_ms())
         self._probe_ms = 0
         self.fire: Fire
@@ -100,6 +103,10 @@ class Guard:
             return
         if self.lost:
             self._returned(now_ms)
+        if isinstance(event, Granted | Denied):
+            ahead_ms, self._ahead_ms = self._ahead_ms, event.now_ms - now_ms
+            if ahead_ms is not None and self._ahead_ms - ahead_ms > kernel.CLOCK_STEP_MS:
+                self.back(tuple(self.limits))
         self.fire(call, event)
 
     def _alone(self, call: Call, request: Take, now_ms: int) -> None:
