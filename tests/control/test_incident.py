@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+from datetime import UTC, datetime
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +23,6 @@ from swarmgate.lab import incident
 from swarmgate.lab.incident import BATCH, PROVIDER, Agents
 from swarmgate.lab.standin.serving import StandIns
 
-TO = "2100-01-01"
 CALM_S = 20
 BLOWN_S = 90
 CEILING_S = 150
@@ -35,6 +35,11 @@ class Story:
         self.marks = {}
         self.notices = []
         self.agents = self.folder = None
+        self.offset_ms = 0  # of the wall clock as it would be, had anybody waited
+
+    def time_of(self, mark):
+        """A mark as commands read it."""
+        return datetime.fromtimestamp((self.marks[mark] + self.offset_ms) / 1_000, UTC).isoformat()
 
 
 async def watch(folder, watching, importer):
@@ -82,7 +87,7 @@ async def play(folder, story):
     def mark(name):
         story.marks[name] = int(loop.time() * 1_000)
 
-    offset_ms = unix_ms() - int(loop.time() * 1_000)
+    story.offset_ms = offset_ms = unix_ms() - int(loop.time() * 1_000)
     mark("begin")
     agents.start()
     await asyncio.sleep(CALM_S)
@@ -157,7 +162,8 @@ def test_the_ceiling_ends_it(story):
 
 
 def told(story, *arguments):
-    done = CliRunner().invoke(app, [*arguments, "--from", "2h", "--to", TO, "--json", "--state", str(story.folder)])
+    span = ("--from", story.time_of("begin"), "--to", story.time_of("end"))
+    done = CliRunner().invoke(app, [*arguments, *span, "--json", "--state", str(story.folder)])
     assert done.exit_code == 0, done.output
     return json.loads(done.output)
 
