@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from story import Story, import_all, table
 
 from swarmgate.control.importer import Importer
+from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql import tables
 
@@ -106,8 +107,11 @@ def test_prices_and_usage_by_hour(tmp_path):
     usage = {row["agent"] + row["model"]: row for row in table(importer, tables.usage)}
     assert (usage["a1m"]["attempts"], usage["a1m"]["cost_micro"], usage["a1m"]["unpriced"]) == (3, 24, 1)
     assert usage["a1m"]["prompt_tokens"] == 18
-    assert usage["a1m"]["output_tokens"] == 6 + (1 << 40)
+    assert usage["a1m"]["output_tokens"] == 6 + MOST_TOKENS
     assert (usage["a2unknown"]["cost_micro"], usage["a2unknown"]["unpriced"]) == (0, 1)
+    doubtful = [row for row in table(importer, tables.events) if row["kind"] == tables.DOUBTFUL]
+    assert [(row["call"], row["target"], row["reason"]) for row in doubtful] == [("c4", "up", "usage")]
+    assert str(1 << 60) in doubtful[0]["detail"]
 
 
 def test_notes_that_were_not_recorded_are_no_crash(tmp_path):

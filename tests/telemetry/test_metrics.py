@@ -75,6 +75,14 @@ def test_a_key_that_is_out_counts_down_and_comes_back():
     assert not [name for name, _ in scraped(metrics) if name == "swarmgate_key_out_seconds"]
 
 
+def test_a_use_that_no_call_can_have_is_flagged_and_not_counted():
+    metrics = Metrics(cheap)
+    metrics.hear([note(output_tokens=1 << 60), note(output_tokens=50)])
+    assert value(metrics, "doubtful_usage_total", target="openai", model="m") == 1
+    who = {"target": "openai", "key": "k1", "model": "m", "task_type": ""}
+    assert value(metrics, "tokens_total", **who, direction="output") == 50
+
+
 def test_what_is_left_of_retries():
     metrics = Metrics(cheap)
     metrics.retries([("openai", "m", 10), ("gone", "m", 1)])

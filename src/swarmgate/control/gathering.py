@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 
 from swarmgate.control.pricing import Pricer
+from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.changes import Changes, Values
-from swarmgate.stores.sql.tables import CEILING
+from swarmgate.stores.sql.tables import CEILING, DOUBTFUL
 
 HOUR_MS: Final = 3_600_000
-MOST_TOKENS: Final = 1 << 40  # beyond this a target lies (reliability LG-12)
 OPEN: Final = "open"
 ENDED: Final = "ended"
 CRASH: Final = "crash"
@@ -111,6 +111,9 @@ class Gathering:
     def _note(self, row: rows.Note) -> None:
         intent = self._open.intents.pop((row.call, row.attempt), None)
         prompt, output, cached = (_tokens(told) for told in (row.prompt_tokens, row.output_tokens, row.cached_tokens))
+        most = max(row.prompt_tokens, row.output_tokens, row.cached_tokens)
+        if most > MOST_TOKENS:
+            self._event(row, DOUBTFUL, row.call, row.target, "usage", told=most, counted=MOST_TOKENS)
         cost = None
         if prompt is not None and output is not None:
             cost = self._price(row.target, row.model, prompt, output, cached or 0, row.at_ms)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
 from swarmgate.telemetry.registry import Registry
@@ -17,7 +18,6 @@ ANSWERED: Final = "ok"
 DEFERRED: Final = "deferred"
 SILENT: Final = "silent_agent"  # of alerts.py
 CLASSES: Final = ("P0", "P1", "P2")
-MOST_TOKENS: Final = 1 << 40  # beyond this a target lies (reliability LG-12)
 
 # (target, model, prompt tokens, output tokens, cached tokens, instant): millionths; None where no price is known.
 Pricer = Callable[[str, str, int, int, int, int], int | None]
@@ -68,7 +68,9 @@ class Metrics:
             ("cached", row.cached_tokens),
             ("output", row.output_tokens),
         ):
-            if 0 < tokens < MOST_TOKENS:
+            if tokens > MOST_TOKENS:
+                told.add(names.DOUBTFUL, row.target, row.model)
+            elif tokens > 0:
                 told.add(names.TOKENS, *who, direction, amount=tokens)
         if row.attempt == 1:
             told.observe(names.QUEUE, row.target, CLASSES[row.priority], ms=row.queue_ms)
@@ -80,7 +82,7 @@ class Metrics:
     def _priced(self, row: rows.Note) -> None:
         if row.prompt_tokens < 0 and row.output_tokens < 0:
             return
-        tokens = (max(0, row.prompt_tokens), max(0, row.output_tokens), max(0, row.cached_tokens))
+        tokens = [min(MOST_TOKENS, max(0, one)) for one in (row.prompt_tokens, row.output_tokens, row.cached_tokens)]
         cost_micro = self._price(row.target, row.model, *tokens, row.at_ms)
         if cost_micro is None:
             self.registry.add(names.UNPRICED, row.target, row.model)

@@ -51,6 +51,7 @@ COST = Name(
     "cost_micro_total", "counter", ("team", "target", "model", "task_type"), "Cost in millionths of the currency."
 )
 UNPRICED = Name("unpriced_attempts_total", "counter", ("target", "model"), "Answers whose price is not known.")
+DOUBTFUL = Name("doubtful_usage_total", "counter", ("target", "model"), "Counts of tokens that no call can have.")
 UNCONNECTED = Name("unconnected_total", "counter", ("target", "kind"), "Connections that could not be had.")
 REUSED = Name("pool_reuse_ratio", "gauge", ("target",), "Share of the uses of a pool that needed no new connection.")
 UNRECORDED = Name("unrecorded_rows_total", "counter", ("reason",), "Rows that the journal could not take.")
@@ -69,5 +70,5 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS),
+    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL),
 )

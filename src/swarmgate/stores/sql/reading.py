@@ -12,6 +12,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Executable, and_, case
 
 from swarmgate.stores.sql.tables import (
     CEILING,
+    DOUBTFUL,
     attempts,
     calls,
     deferrals,
@@ -209,7 +210,7 @@ def incidents(link: Connection, named: Sequence[str], span: Span, most: int) -> 
     gate = select(events.c.at_ms, events.c.kind, events.c.reason, events.c.detail).where(
         events.c.at_ms >= span.from_ms,
         events.c.at_ms < span.to_ms,
-        events.c.call == "",
+        or_(events.c.call == "", events.c.kind == DOUBTFUL),
         or_(events.c.target == "", events.c.target.in_(named)),
     )
     keys = select(

@@ -172,6 +172,7 @@ events = Table(
     Index("events_by_call", "call"),
 )
 
+DOUBTFUL = "doubtful"  # of events: a target told a use that no call can have
 CEILING = "ceiling"  # of events: a task type's longest prompt, which holds until the next one
 
 USAGE_KEY = ("hour_ms", "team", "agent", "task", "task_type", "target", "model", "key")
