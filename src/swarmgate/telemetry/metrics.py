@@ -82,8 +82,10 @@ class Metrics:
     def _priced(self, row: rows.Note) -> None:
         if row.prompt_tokens < 0 and row.output_tokens < 0:
             return
-        tokens = [min(MOST_TOKENS, max(0, one)) for one in (row.prompt_tokens, row.output_tokens, row.cached_tokens)]
-        cost_micro = self._price(row.target, row.model, *tokens, row.at_ms)
+        prompt, output, cached = (
+            min(MOST_TOKENS, max(0, one)) for one in (row.prompt_tokens, row.output_tokens, row.cached_tokens)
+        )
+        cost_micro = self._price(row.target, row.model, prompt, output, cached, row.at_ms)
         if cost_micro is None:
             self.registry.add(names.UNPRICED, row.target, row.model)
         else:
