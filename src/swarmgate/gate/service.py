@@ -180,8 +180,8 @@ class Gate:
         )
         self.callers = callers = Callers()
         self.journal = journal
-        self.teacher = teacher = Teacher(journal, self.store, clock)
-        pump.attach(self.store, exchanges, callers, teacher)
+        self.teacher = Teacher(journal, self.store, clock)
+        pump.attach(self.store, exchanges, callers, self.teacher)
         self.ladders = plan.ladders
         self.targets = dict(plan.targets)
         # an operator may change it; hosts that are called come and go in it
@@ -192,33 +192,41 @@ class Gate:
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
         self.desk = Desk(pump, exchanges, self.targets, served, caps)
         self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
-        self.models = ModelRoutes(self.desk, plan.ladders, plan.ceilings)
         self.front = Front()
-        self.front.exact.update(dict.fromkeys(PATHS, self.models))
-        names = ModelNames(plan.ladders, unix_s(), self.desk.scope)
-        self.front.exact[model_names.PATH] = names
-        self.front.serve_below(model_names.ONE, names)
-        self.front.serve_below(passing.PREFIX, PassRoutes(self.desk, plan.ladders))
-        duties: list[Callable[[], None]] = [
-            pump.sweep,
-            exchanges.sweep,
-            Patient(pump, clock).look,
-            self._look_whether_drained,
-        ]
-        self.egress: EgressDoors | None = None
-        if plan.egress is not None:
-            dialler = self.upstreams.dialler  # one for all: so few handshakes are in progress per loop
-            around = Surroundings(loop, self.sweep, dialler, clock, self.store, tls, published)
-            self.egress = EgressDoors(plan.egress, around, self.desk, teacher)
-            self.egress.open(self.front)
-            duties.append(self.egress.tidy)
+        self.models = self._open_models(plan)
+        self.egress = self._open_egress(plan.egress, tls)
         self.window: Window | None = None
         self.operator: Operator | None = None
+        duties = [pump.sweep, exchanges.sweep, Patient(pump, clock).look, self._look_whether_drained]
+        if self.egress is not None:
+            duties.append(self.egress.tidy)
         if near is not None:
             duties.append(self._open_views(plan, near, published, served.forget))
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, tuple(duties))
+
+    def _open_models(self, plan: Plan) -> ModelRoutes:
+        """Serve the paths of model calls: those that are read, the list of models, and all others unread."""
+        models, names = (
+            ModelRoutes(self.desk, plan.ladders, plan.ceilings),
+            ModelNames(plan.ladders, unix_s(), self.desk.scope),
+        )
+        self.front.exact.update(dict.fromkeys(PATHS, models))
+        self.front.exact[model_names.PATH] = names
+        self.front.serve_below(model_names.ONE, names)
+        self.front.serve_below(passing.PREFIX, PassRoutes(self.desk, plan.ladders))
+        return models
+
+    def _open_egress(self, plan: EgressPlan | None, tls: ssl.SSLContext | None) -> EgressDoors | None:
+        """Open the doors to other hosts, if there are any."""
+        if plan is None:
+            return None
+        dialler = self.upstreams.dialler  # one for all: so few handshakes are in progress per loop
+        around = Surroundings(self._loop, self.sweep, dialler, self.clock, self.store, tls, self.published)
+        egress = EgressDoors(plan, around, self.desk, self.teacher)
+        egress.open(self.front)
+        return egress
 
     def _open_views(
         self, plan: Plan, book: Book, published: dict[str, Published], forget: Callable[[], None]
