@@ -89,6 +89,19 @@ def test_costs_by_everything(folder):
     assert json.loads(run("costs", "--from", "1h", "--json", folder=folder).output) == []
 
 
+def test_what_has_no_price_is_not_free(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    story.answered("c1", agent="a1")
+    story.write()
+    import_all(tmp_path).close()
+    shown = run("costs", "--by", "agent", "--from", FROM, "--to", TO, folder=tmp_path).output
+    assert "unknown" in shown
+    assert "0.000000" not in shown
+    shown = run("report", "--target", "up", "--from", FROM, "--to", TO, folder=tmp_path).output
+    assert "unknown, and 1 without a price" in " ".join(shown.split())
+
+
 def test_report_tells_and_writes_a_page(folder, tmp_path):
     page = tmp_path / "report.html"
     done = run("report", "--target", "up", "--from", FROM, "--to", TO, "--html", str(page), folder=folder)

@@ -56,7 +56,8 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
 def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
     table = Listing(*(_HEADS.get(name, name.replace("_", " ")) for name in columns))
     for row in rows:
-        cells = [_cell(name, row[name]) for name in columns]
+        is_known = row["cost_micro"] or not row.get("unpriced")  # nothing but answers without a price is not free
+        cells = [_cell(name, row[name] if is_known or name != "cost_micro" else None) for name in columns]
         table.add_row(*map(Text, cells))
     return table
 

@@ -84,12 +84,12 @@ async def calls(desk: Desk, request: Request) -> Response:
 
 async def metrics(desk: Desk, _request: Request) -> Response:
     """Everything that Prometheus scrapes."""
-    return Response(desk.scrape(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(await asyncio.to_thread(desk.scrape), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def alerts(desk: Desk, _request: Request) -> Response:
     """Alerts that hold, and those that began or ended lately."""
-    return JSONResponse(desk.alerts())
+    return JSONResponse(await asyncio.to_thread(desk.alerts))
 
 
 async def keys(desk: Desk, _request: Request) -> Response:

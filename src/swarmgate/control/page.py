@@ -87,7 +87,8 @@ def summary(story: PostMortem) -> list[tuple[str, str]]:
         ("price of politeness", f"{story.waited_hours:.2f} h waited, {story.asked_hours:.2f} h told to wait"),
         (
             "cost, USD",
-            shown_money(story.cost_micro) + (f", and {story.unpriced:,} without a price" if story.unpriced else ""),
+            shown_money(story.cost_micro if story.cost_micro or not story.unpriced else None)
+            + (f", and {story.unpriced:,} without a price" if story.unpriced else ""),
         ),
         ("cut off by a crash of the gate", f"{story.crashed:,}"),
     ]

@@ -205,7 +205,7 @@ class Control:
             with suppress(link.LinkLost, BadInput):
                 standing = await self.order("standing", {})
                 try:
-                    self._watching.look(standing)
+                    await asyncio.to_thread(self._watching.look, standing)  # it waits for a batch; keyed writes do not
                 except Exception as error:  # noqa: BLE001  figures must not end what keeps writes and keys; it is told
                     asyncio.get_running_loop().call_exception_handler({"message": "not looked at", "exception": error})
             await asyncio.sleep(LOOK_S)
