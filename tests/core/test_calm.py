@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from swarmgate.core import kernel
 from swarmgate.core.book import Book, Take, first_score
+from swarmgate.core.calm import LOOKS_SHARE
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.line import FEW, holds_back
 
@@ -66,3 +67,24 @@ def test_three_hundred_who_wait_elsewhere_are_not_looked_at_one_by_one():
     assert holds_back(cell, request, (1, 0), 0) is None
     cell.line.entries = None  # from here on a look would fail
     assert holds_back(cell, request, (1, 0), 0) is None
+
+
+def test_bounds_that_do_not_help_are_not_made_anew_by_every_look():
+    book = Book(-(2**40))
+    book.now_ms = 0
+    for name, limits in LIMITS.items():
+        kernel.define(book, name, limits)
+    for name in ("gate", "a"):
+        book.cells[name].level = book.cells[name].caps[0]
+    for number in range(160):
+        kernel.take(book, want(number, "a", 1, 1, gated=True), 0)
+    cell = book.cells["b"]
+    request = want(9_999, "b", 1, 1, gated=False)
+    assert holds_back(cell, request, (1, 0), 0) is None
+    made = cell.line.calms[cell.shape]
+    made.room = made.start = -1  # as low as after tickets that have left
+    for _ in range(160 // LOOKS_SHARE - 1):
+        assert holds_back(cell, request, (1, 0), 0) is None
+        assert cell.line.calms[cell.shape] is made
+    assert holds_back(cell, request, (1, 0), 0) is None
+    assert cell.line.calms[cell.shape] is not made

@@ -3,7 +3,7 @@ Whether everybody in a line lets a caller pass, without a look at each of them (
 
 What a ticket needs and when it may start say, once and for all, how full a budget may get without holding it up. The
 least of these bounds over a line answers for all of it. It stays low when tickets leave, so it is never wrong: if it
-does not let the caller pass, `line.holds_back` looks at each, and bounds are made anew from what it saw.
+does not let the caller pass, `line.holds_back` looks at each, and now and then bounds are made anew from what it saw.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from swarmgate.core.line import Entry
 
 ANY = 1 << 62
+LOOKS_SHARE = 8  # bounds are made anew once in so many looks as are an eighth of the line: they cost as much as a look
 Shape = tuple[int, int, tuple[int, int, int]]  # scale, drain and caps of a budget
 
 
@@ -23,13 +24,14 @@ class Calm:
 
     `room`: the fill beside which each could start at once; `event_room`: the same of those that wait for an event;
     `start`: the fill, as if nothing had drained since instant 0, beside which each starts at its own earliest instant;
-    `ready_ms`: the first of these instants; `best`: the best class.
+    `ready_ms`: the first of these instants; `best`: the best class; `looks`: how often it did not help since it was made.
     """
 
-    __slots__ = ("_shape", "best", "event_room", "expires_ms", "ready_ms", "room", "start")
+    __slots__ = ("_shape", "best", "event_room", "expires_ms", "looks", "ready_ms", "room", "start")
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
+        self.looks = 0
         self.best = self.room = self.event_room = self.start = self.ready_ms = self.expires_ms = ANY
 
     def note(self, rank: int, entry: "Entry") -> None:
@@ -44,6 +46,11 @@ class Calm:
             self.room = min(self.room, room)
             self.start = min(self.start, drain * entry.ready_ms + room)
             self.ready_ms = min(self.ready_ms, entry.ready_ms)
+
+    def is_spent(self, size: int) -> bool:
+        """Count a look at each ticket of a line of that size; whether new bounds are worth their cost by now."""
+        self.looks += 1
+        return self.looks * LOOKS_SHARE >= size
 
     def lets_pass(self, cell: "BudgetCell", need: tuple[int, int], now_ms: int) -> bool:
         """Whether nobody is held up if `need` is taken now from a budget of this shape that was brought to now."""

@@ -109,7 +109,7 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
                 break
     for ticket in dead:
         leave(line, ticket)
-    if found is None and FEW < len(line.order) <= SCAN_AT_MOST:
+    if found is None and FEW < len(line.order) <= SCAN_AT_MOST and (calm is None or calm.is_spent(len(line.order))):
         if len(line.calms) > SHAPES_AT_MOST:
             line.calms.clear()
         everybody = [(score // CLASS_STEP, line.entries[ticket]) for score, ticket in line.order]
