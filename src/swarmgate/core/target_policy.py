@@ -63,10 +63,21 @@ class Judged(NamedTuple):
 
 def judge(table: PolicyTable, host: str, method: str, path: str) -> Judged:
     """The policies for a normal host and a judged path (`url_path.path_to_judge`)."""
-    policy = table.by_name.get(longest_match(host, table.hosts), NO_POLICY)
-    domain = table.by_name.get(longest_match(host, table.domains), NO_POLICY)
+    policy, domain = _of_host(table, host)
     found = class_of(policy.classes, method, path) if policy.classes else NO_CLASS
     return Judged(policy, found, domain)
+
+
+def judge_class(table: PolicyTable, host: str, path_class: str) -> Judged | None:
+    """The same for a request of which the class is known; None if its host's policy has no such class."""
+    policy, domain = _of_host(table, host)
+    known = path_class == NO_CLASS or path_class in policy.budgets
+    return Judged(policy, path_class, domain) if known else None
+
+
+def _of_host(table: PolicyTable, host: str) -> tuple[Policy, Policy]:
+    policy = table.by_name.get(longest_match(host, table.hosts), NO_POLICY)
+    return policy, table.by_name.get(longest_match(host, table.domains), NO_POLICY)
 
 
 def counts_requests(budgets: Iterable[Budget]) -> bool:

@@ -97,6 +97,21 @@ def test_a_ceiling_bounds_what_was_learned_already():
     assert run(scene) == (480, 60, 120, 48)
 
 
+def test_hosts_that_were_called_are_still_seen():
+    async def scene(on):
+        for url in ("http://a.org/", "http://b.org/"):
+            await on.get(url)
+        seen = [(await on.caller.ask("GET", "/swarmgate/v1/budgets")).said["targets"]]
+        again(on, TEXT.partition("[policies")[0])
+        seen.append((await on.caller.ask("GET", "/swarmgate/v1/budgets")).said["targets"])
+        return [{one["target"]: one["budgets"] for one in targets} for targets in seen]
+
+    before, after = run(scene)
+    assert before.keys() == after.keys() == {"http://a.org", "http://b.org"}
+    assert PAPERS in before["http://a.org"]
+    assert after["http://a.org"] == [name.replace("b.org", "a.org") for name in after["http://b.org"]]
+
+
 @pytest.mark.parametrize(("setting", "told"), [("deny", 403), ("allow", 200)])
 def test_who_may_be_called_is_as_the_file_says_now(setting, told):
     async def scene(on):

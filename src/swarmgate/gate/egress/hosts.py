@@ -19,7 +19,7 @@ from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import route
 from swarmgate.core.target import DEFAULT_PORTS, Target
-from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge, leading
+from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge, judge_class, leading
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
 from swarmgate.core.target_table import TargetTable, forget_target, place_target
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
@@ -131,7 +131,8 @@ class Hosts:
         self.table.configured = frozenset(_exact(plan))
         pace, moved = plan.settings.pace, []
         for host in self.hosts.values():
-            host.rungs.clear()
+            known = [(target, judge_class(plan.policies, target.host, target.path_class)) for target in host.rungs]
+            host.rungs = {target: self._rung(host, target, judged) for target, judged in known if judged is not None}
             moved += [(one, more) for one in host.lessons.values() for more in one.learner.bound(pace.ceilings())]
         for name, lesson in self.lessons.items():
             if not lesson.stated:
