@@ -113,6 +113,11 @@ class Fault:
             raise LabError("where", f"{self.kind} strikes a {rule.place}, not {self.where!r}")
 
     @property
+    def jumps_forward(self) -> bool:
+        """Whether the store's clock steps over time that has not passed."""
+        return self.kind == "clock_step" and self.amount > 0
+
+    @property
     def ends_ms(self) -> int:
         """The instant from which the fault no longer acts."""
         return self.at_ms + self.for_ms

@@ -82,8 +82,8 @@ def beyond_faults(world: World, target: told.Target) -> int:
     By how many units a window exceeded a published limit, beyond what its faults may add.
 
     Each loss of the store, flush, restart or step of its clock may add one burst, once; the compiler left room for one
-    (design 2: P1). Gates that are cut off alone add their shares (reliability ST-02), and holds that were evicted are
-    known to nobody.
+    (design 2: P1), but not among slots: their holds end by the store's clock. Gates that are cut off alone add their
+    shares (reliability ST-02), and holds that were evicted are known to nobody.
     """
     events: Counter[FaultKind] = Counter(fault.kind for fault in world.weather.plan)
     bursts = max(0, sum(events[kind] for kind in ADD_A_BURST) - 1)
@@ -92,8 +92,9 @@ def beyond_faults(world: World, target: told.Target) -> int:
         if limit.hidden:
             continue
         compiled = world.policies[target.name].compiled(index).limits
+        more = bursts
         if compiled.kind is BudgetKind.LEASES:
-            bursts += events["store_evict"]
+            more += events["store_evict"] + any(fault.jumps_forward for fault in world.weather.plan)
         share = limit.limit // len(world.gates) if events["store_cut"] and len(world.gates) > 1 else 0
         for witness in world.targets[target.name].witnesses:
             held = (
@@ -101,7 +102,7 @@ def beyond_faults(world: World, target: told.Target) -> int:
                 if isinstance(limit, told.ConcurrencyLimit)
                 else witness.most_in_window(limit.window_ms, limit.unit)
             )
-            worst = max(worst, held - limit.limit - share - bursts * compiled.burst)
+            worst = max(worst, held - limit.limit - share - more * compiled.burst)
     return worst
 
 

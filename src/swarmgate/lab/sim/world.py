@@ -252,4 +252,4 @@ class World:
 
 def _adds_a_burst(fault: Fault) -> bool:
     """Whether admission itself may add a burst for it, once (design 2: P1)."""
-    return fault.kind == "store_evict" or (fault.kind == "clock_step" and fault.amount > 0)
+    return fault.kind == "store_evict" or fault.jumps_forward
