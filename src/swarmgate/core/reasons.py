@@ -142,7 +142,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.GATE_STORE_SILENT: "The shared store did not answer in time: it is frozen, overloaded or cut off.",
     Reason.GATE_STORE_LOADING: "The shared store reads its data after a start.",
     Reason.GATE_STORE_BUSY: "The shared store runs somebody's long script.",
-    Reason.GATE_STORE_CROWDED: "More calls of this gate wait for the shared store than it decides in time; this one asks again.",
+    Reason.GATE_STORE_CROWDED: "More calls of this gate wait for the shared store than it decides in time.",
     Reason.GATE_STORE_READ_ONLY: "The shared store is a replica, or it may not write.",
     Reason.GATE_STORE_MOVED: "Another node of the store's cluster has our slot, or none has.",
     Reason.GATE_STORE_FULL: "The shared store is out of memory or disk, or our own queue to it is at its cap.",
