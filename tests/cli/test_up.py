@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -61,12 +62,13 @@ def provider():
 
 
 @contextlib.contextmanager
-def running(tmp_path, provider, *arguments):
+def running(tmp_path, provider, *arguments, **more):
     """The command with a key from the environment; gives the process and the URL that it printed."""
     environment = os.environ | {
         "OPENAI_API_KEY": KEY,
         "OPENAI_BASE_URL": f"http://127.0.0.1:{provider.port}/v1",
         "XDG_STATE_HOME": str(tmp_path),
+        **more,
     }
     process = subprocess.Popen(
         [COMMAND, "up", "--port", "0", *arguments],
@@ -88,6 +90,28 @@ def ask(url, **said):
     body = json.dumps({"model": "m", "messages": []} | said).encode()
     with urlopen(Request(f"{url}/chat/completions", body), timeout=20) as answer:
         return json.load(answer)
+
+
+REFUSED = {
+    "/chat/completions": (b'{"model":"m","model":"n"}', 400, "caller_bad_request"),
+    "/responses": (b'{"model":', 400, "caller_bad_request"),
+    "/batches/../../admin": (b"", 400, "caller_bad_request"),
+    "/messages": (b'{"model":"m","max_tokens":-1}', 400, "caller_bad_request"),
+}
+
+
+def test_hi_20_without_assertions_it_does_the_same(tmp_path, provider):
+    with running(tmp_path, provider, PYTHONOPTIMIZE="1") as (process, url):
+        assert ask(url) == ANSWER
+        for path, (body, status, code) in REFUSED.items():
+            with pytest.raises(HTTPError) as caught:
+                urlopen(Request(f"{url}{path}", body, {"x-swarmgate-agent": "a"}), timeout=20)
+            with caught.value as refused:
+                assert (refused.code, code in refused.read().decode()) == (status, True)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+    assert len(provider.keys) == 1
 
 
 def test_it_serves_drains_and_never_shows_the_key(tmp_path, provider):
