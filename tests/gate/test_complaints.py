@@ -86,7 +86,7 @@ async def _never(stand_in, _hit, _writer):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("how", ["leaves", "error", "timeout"])
-def test_llm_gateways_40_47_48_50_no_way_out_keeps_a_slot(how, stream):
+def test_llm_gateways_40_47_48_50_se_04_no_way_out_keeps_a_slot(how, stream):
     bench = Bench(TEXT.replace("[routes]", 'limits = ["1 concurrent"]\n[routes]'))
     warm(bench.gate)
     lines = ("x-swarmgate-timeout: 5s",) if how == "timeout" else ()
@@ -177,7 +177,7 @@ def test_llm_gateways_41_nobody_must_say_how_much_output():
 
 
 @pytest.mark.parametrize("comments", [True, False], ids=["56 comments", "57 silence"])
-def test_llm_gateways_56_57_a_dead_stream_is_noticed(comments):
+def test_llm_gateways_56_57_se_08_a_dead_stream_is_noticed(comments):
     bench, end, wire = started(stream=True)
     end.data_received(STREAM_HEAD + framed(token("a")))
     for _ in range(70):

@@ -217,7 +217,7 @@ def test_a_refused_key_leaves_and_its_error_is_not_shown():
         asyncio.run(play(folder))
 
 
-def test_a_gate_that_stops_tells_whoever_is_still_there():
+def test_se_09_a_gate_that_stops_tells_whoever_is_still_there():
     async def endless(stand_in, _hit, writer):
         writer.write(STREAM_HEAD + framed(token("a")))
         await stand_in.closed.wait()

@@ -51,7 +51,7 @@ def pieces(stream, cuts):
 
 
 @given(EVENTS, ENDINGS, st.lists(st.integers(0, 4_000)))
-def test_what_goes_on_is_the_stream_without_the_counts_however_it_is_cut(events, ending, cuts):
+def test_se_01_02_what_goes_on_is_the_stream_without_the_counts_however_it_is_cut(events, ending, cuts):
     spelt = {one: one.replace(b"\n", ending) for one in events}
     sieve, goes_on, stays = Sieve(), b"", b""
     for told in [*map(sieve.feed, pieces(b"".join(spelt[one] for one in events), cuts)), sieve.close()]:

@@ -57,7 +57,7 @@ async def collect(stream, said):
         said.append(chunk.choices[0].delta.content)
 
 
-def test_llm_gateways_64_nothing_is_sent_again_after_content():
+def test_llm_gateways_64_se_06_nothing_is_sent_again_after_content():
     async def dies(_stand_in, _hit, writer):
         writer.write(STREAM_HEAD + framed(token("Hello ")))
         await writer.drain()

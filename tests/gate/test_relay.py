@@ -42,7 +42,7 @@ def test_silence_after_comments_only_is_a_slow_target():
     assert wire.closing  # 8 s without content
 
 
-def test_a_slow_reader_stops_the_target():
+def test_se_05_a_slow_reader_stops_the_target():
     bench, end, wire = started(stream=True)
     end.data_received(STREAM_HEAD + framed(token("a")))
     bench.client.pause_writing()

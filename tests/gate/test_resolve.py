@@ -131,7 +131,7 @@ def test_pins_are_the_only_way_in_and_exact():
     asyncio.run(run())
 
 
-def test_tls_verifies_the_name_that_was_asked_for():
+def test_up_13_tls_verifies_the_name_that_was_asked_for():
     async def run():
         with resolver({"x.org": [PUBLIC]}) as made:
             found = await located(made, "x.org", scheme="https")
@@ -140,7 +140,7 @@ def test_tls_verifies_the_name_that_was_asked_for():
     asyncio.run(run())
 
 
-def test_a_name_that_is_not_there_is_asked_for_once_in_a_while():
+def test_up_12_a_name_that_is_not_there_is_asked_for_once_in_a_while():
     async def run():
         gone = socket.gaierror(socket.EAI_NONAME, "no such name")
         with resolver(

@@ -26,7 +26,7 @@ def test_silence_has_a_limit_and_a_call_has_none():
     assert busy.end.deadline_ms == KEEP_ALIVE_MS
 
 
-def test_a_slow_head_gets_its_limit_from_its_first_byte():
+def test_hi_04_a_slow_head_gets_its_limit_from_its_first_byte():
     line = Line()
     for at in range(HEAD_MS // 1000):
         line.send(GET[at : at + 1])

@@ -140,7 +140,7 @@ def test_a_verified_target_is_spoken_to(loop_name, certificates):
 
 @on_both_loops
 @pytest.mark.parametrize(("trusted", "name"), [(False, "localhost"), (True, "other.example")])
-def test_an_unknown_authority_or_another_name_is_refused(loop_name, certificates, trusted, name):
+def test_up_13_an_unknown_authority_or_another_name_is_refused(loop_name, certificates, trusted, name):
     async def scenario():
         ca, server_context = certificates
         server, port = await serve(server_context)

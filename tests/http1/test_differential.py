@@ -70,7 +70,7 @@ def assert_we_read_no_other_requests(reads: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("raw", SMUGGLING, ids=repr)
-def test_no_smuggled_request_is_served_that_another_reader_does_not_see(raw):
+def test_hi_02_no_smuggled_request_is_served_that_another_reader_does_not_see(raw):
     for at in range(len(raw)):
         assert_we_read_no_other_requests([raw[:at], raw[at:]])
 

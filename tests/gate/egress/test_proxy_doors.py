@@ -181,7 +181,7 @@ def test_a_tunnel_ends_with_the_key_that_opened_it():
     assert (rest, why) == (b"", ["unknown_effect"])
 
 
-def test_bytes_behind_the_head_of_connect_are_refused():
+def test_hi_15_bytes_behind_the_head_of_connect_are_refused():
     async def act(on):
         await on.caller.send(b"CONNECT a.org:80 HTTP/1.1\r\nhost: a.org:80\r\n\r\nGET / HTTP/1.1\r\n")
         return await on.caller.answer(), on.world.connections
