@@ -160,6 +160,11 @@ def test_orders_go_over_the_link_as_json():
     assert desk.orders[-1] == ("calls", {"state": "queued"})
 
 
+def test_a_key_is_revoked_without_many_words():
+    assert ask("POST", "/keys/3f9c2a71d0/revoke", GOOD) == (200, {"revoked": "3f9c2a71d0"})
+    assert ask("POST", "/keys/3f9c2a71d0/revoke", GOOD, b"author=me")[0] == 400
+
+
 def test_the_description_has_every_route():
     status, said = ask("GET", "/openapi.json")
     assert status == 200

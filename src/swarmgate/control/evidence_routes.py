@@ -130,14 +130,16 @@ def unknown() -> Response:
 
 
 async def body(request: Request) -> Said:
-    """The JSON object of a request. Errors: `BadInput`."""
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        raise BadInput("content-type", "must be application/json")
+    """The JSON object of a request; nothing said is an empty one. Errors: `BadInput`."""
     data = b""
     async for piece in request.stream():
         data += piece
         if len(data) > MOST_BODY_BYTES:
             raise BadInput("body", f"is longer than {MOST_BODY_BYTES} bytes")
+    if not data:
+        return {}
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise BadInput("content-type", "must be application/json")
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except msgspec.DecodeError as error:
