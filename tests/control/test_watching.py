@@ -10,6 +10,7 @@ from processes import provider, query, up
 
 from eventually import eventually
 from facts import START_MS, end, note
+from swarmgate.control.token import FILE
 from swarmgate.control.watching import REMEMBERED, Watching
 
 
@@ -79,3 +80,31 @@ def test_a_row_that_nobody_understands_stops_nothing():
     watching.hear([note("req-1")])
     bug, line = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert (bug["event"], bug["error"], line["request_id"]) == ("bug", "KeyError", "req-1")
+
+
+def test_agents_caps_are_in_no_label_of_a_running_gate(tmp_path):
+    limits = '["60 per 60s"]\n[agents]\nlimits = ["5 per 60s"]'
+
+    async def play():
+        async with provider() as (_, port), up(tmp_path / "state", port, limits=limits) as gate:
+            await gate.ready()
+            assert (await gate.call("x", agent="agent-canary")).status == 200
+            budgets = [row["budget"] for row in (await gate.operate("GET", "/budgets")).said]
+            assert any("agent-canary" in name for name in budgets)
+            scrapes = []
+            await eventually(lambda: query(gate.folder, "SELECT count(*) FROM attempts") == [(1,)], 20)
+            while "budget_used_ratio{" not in "".join(scrapes):
+                scrapes.append(await scrape(gate))
+        assert "agent-canary" not in "".join(scrapes)
+
+    asyncio.run(play())
+
+
+async def scrape(gate):
+    token = (gate.folder / FILE).read_text().strip()
+    reader, writer = await asyncio.open_connection("127.0.0.1", gate.operator_port)
+    head = f"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1:{gate.operator_port}\r\nauthorization: Bearer {token}\r\n"
+    writer.write(f"{head}connection: close\r\n\r\n".encode())
+    text = (await reader.read()).decode()
+    writer.close()
+    return text

@@ -133,6 +133,13 @@ def test_labels_are_bounded_and_nothing_is_lost(models):
         assert value(metrics, "label_overflow_total", metric="attempts_total") > 0
 
 
+def test_a_deferral_by_an_agents_own_cap_names_no_agent():
+    metrics = Metrics(cheap)
+    metrics.hear([end(budget="agent red a17: requests per 60s"), end(budget="agent a18: requests per 60s")])
+    assert value(metrics, "deferrals_total", target="openai", budget="caps of single agents", kind="time") == 2
+    assert b"a17" not in metrics.render()
+
+
 def test_an_alert_about_agents_tells_how_many():
     metrics = Metrics(lambda *_: None)
     metrics.alerts([("silent_agent", "a1"), ("silent_agent", "a2"), ("slow_p99", "openai/k1 m batch")])

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from swarmgate.control.link import Order, Said
+from swarmgate.core.caps import AGENT
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
@@ -86,12 +87,20 @@ class DataOrders:
 
     def snapshot(self, _said: Said) -> Said:
         """The state, every budget as it stands, and what came of the store."""
-        book, now_ms = self._store.book, self._gate.clock.now_ms()
-        budgets = [self._budget(name, now_ms) for name in book.cells if not name.endswith(WAY)]
-        return {"state": self.state({}), "budgets": budgets, "debt_units": self._store.debt_units}
+        return {"state": self.state({}), "budgets": self._budgets(()), "debt_units": self._store.debt_units}
+
+    def _budgets(self, without: str | tuple[str, ...]) -> list[Said]:
+        """Budgets as they stand, but for those whose names begin so."""
+        now_ms = self._gate.clock.now_ms()
+        names = [name for name in self._store.book.cells if not name.endswith(WAY) and not name.startswith(without)]
+        return [self._budget(name, now_ms) for name in names]
 
     def standing(self, _said: Said) -> Said:
-        """What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, pools, silent agents."""
+        """
+        What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, pools, silent agents.
+
+        Not the caps of single agents: thousands of them would hold up the loop, and an agent is no label.
+        """
         now_ms = self._gate.clock.now_ms()
         calls = self._gate.pump.open
         oldest: dict[str, int] = {}
@@ -101,7 +110,7 @@ class DataOrders:
         heard = self._gate.window.heartbeats.silent() if self._gate.window is not None else []
         return {
             "now_ms": now_ms,
-            "budgets": self.snapshot({})["budgets"],
+            "budgets": self._budgets(AGENT),
             "open": Counter(call.state.public for call in calls),
             "oldest_ms": oldest,
             "reused_permille": self._reused(),

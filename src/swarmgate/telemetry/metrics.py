@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from swarmgate.core.caps import AGENT
 from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
@@ -16,6 +17,7 @@ from swarmgate.telemetry.registry import Registry
 
 ANSWERED: Final = "ok"
 DEFERRED: Final = "deferred"
+AGENTS: Final = "caps of single agents"
 SILENT: Final = "silent_agent"  # of alerts.py
 CLASSES: Final = ("P0", "P1", "P2")
 
@@ -95,7 +97,8 @@ class Metrics:
         self._ended(row, row.end, row.reason)
         if row.end == DEFERRED:
             for one in row.blocked:
-                self.registry.add(names.DEFERRALS, row.target, one.budget, one.kind)
+                budget = AGENTS if one.budget.startswith(AGENT) else one.budget  # its name says which agent
+                self.registry.add(names.DEFERRALS, row.target, budget, one.kind)
 
     def _ended(self, row: rows.Note | rows.End, end: str, reason: str) -> None:
         self.registry.add(names.CALLS, row.target, row.model, row.task_type, CLASSES[row.priority], end)
