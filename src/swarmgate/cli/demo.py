@@ -16,7 +16,7 @@ from swarmgate.cli.exits import Exit
 from swarmgate.lab.demo.figures import ArmFigures
 from swarmgate.lab.demo.live import LiveScreen
 from swarmgate.lab.demo.page import can_draw, page
-from swarmgate.lab.demo.plan import DemoPlan, Lengths, make_plan
+from swarmgate.lab.demo.plan import MODEL, DemoPlan, Lengths, make_plan
 from swarmgate.lab.demo.run import run_demo, world
 from swarmgate.lab.demo.table import as_json, as_promises, as_table, broken, promises, verdict
 from swarmgate.lab.errors import LabError
@@ -97,7 +97,8 @@ def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_
 def _stay(plan: DemoPlan, folder: Path, talk: Console) -> None:
     with world(plan, folder / "kept", keys=plan.keys, options=("--port", "0", "--operator-port", "0")) as places:
         gate = f"http://127.0.0.1:{places.gate_port}"
-        talk.print(f"The gate stays at {gate}/v1, with {plan.keys} keys; budgets: {gate}/swarmgate/v1/budgets")
+        told = f"The gate stays at {gate}/v1 before its stand-ins; ask it for model {MODEL}."
+        talk.print(f"\n{told}\nWhat is left: swarmgate budgets --gate {gate}", soft_wrap=True)
         talk.print(f"What else it says stands in {folder / 'kept' / 'gate.log'}. Ctrl-C ends it.", soft_wrap=True)
         signal.pause()
 

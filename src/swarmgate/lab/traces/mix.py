@@ -76,9 +76,11 @@ def workload(
         parts: tuple[Part, ...] = PARTS
     else:
         parts = (Part("trace", "literature", "P1", profile, 100, 100),)
+    counts = [max(1, agents * part.agents_percent // 100) for part in parts]
+    counts[0] += agents - sum(counts)
     players: list[Player] = []
-    for part in parts:
-        players += _players(part, max(1, agents * part.agents_percent // 100), rate, seconds, target)
+    for part, count in zip(parts, counts, strict=True):
+        players += _players(part, count, rate, seconds, target)
     known = origins()
     sources = tuple(dict.fromkeys(known[p.trace].source if p.trace in known else p.trace for p in parts))
     return Workload(profile, players, "" if profile == MIX else UNFIT, sources)
