@@ -48,15 +48,17 @@ def kept(folder: Path) -> Tariff:
 
 
 def pricer(folder: Path) -> Pricer:
-    """The prices of a state folder, as they are at each attempt's import. Errors: as `kept`, also later."""
+    """The prices of a state folder, looked at anew for the attempts of each second. Errors: as `kept`, also later."""
     tariff = kept(folder)
-    book, seen_ns = PriceBook(tariff.own), _written_ns(folder)
+    book, seen_ns, second = PriceBook(tariff.own), _written_ns(folder), -1
 
-    def price(target: str, model: str, prompt: int, output: int, cached: int, _at_ms: int) -> int | None:
-        nonlocal tariff, seen_ns
-        if (written_ns := _written_ns(folder)) != seen_ns:  # the gate has read its configuration again
-            tariff, seen_ns = kept(folder), written_ns
-            book.replace(PriceBook(tariff.own))
+    def price(target: str, model: str, prompt: int, output: int, cached: int, at_ms: int) -> int | None:
+        nonlocal tariff, seen_ns, second
+        if at_ms // 1_000 != second:
+            second = at_ms // 1_000
+            if (written_ns := _written_ns(folder)) != seen_ns:  # the gate has read its configuration again
+                tariff, seen_ns = kept(folder), written_ns
+                book.replace(PriceBook(tariff.own))
         return book.cost_micro(model, tariff.providers.get(target, ""), Used(prompt, output, cached), target)
 
     return price

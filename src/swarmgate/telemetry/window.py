@@ -5,6 +5,7 @@ Counts per target and per key x model x task type, latencies as counts per bucke
 however much traffic there is. Groups beyond the cap are not looked at; the metrics still have them.
 """
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -144,9 +145,7 @@ class Window:
             sends.answered += 1
             sends.took_ms += row.took_ms
             sends.longest = max(sends.longest, row.prompt_tokens)
-            bucket = next(
-                (at for at, edge in enumerate(LATENCY_EDGES_MS) if row.took_ms <= edge), len(LATENCY_EDGES_MS)
-            )
+            bucket = bisect_left(LATENCY_EDGES_MS, row.took_ms)
             sends.buckets[bucket] = sends.buckets.get(bucket, 0) + 1
         if row.end:
             self._ends(slot, row.target).calls += 1
