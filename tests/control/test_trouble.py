@@ -7,8 +7,9 @@ from contextlib import closing
 from processes import provider, query, up
 
 from eventually import eventually
-from swarmgate.control.process import Control, Files, Options
+from swarmgate.control.process import MOST_WAL_BYTES, Control, Files, Options
 from swarmgate.stores.sql.agent_keys import AgentKeys
+from swarmgate.stores.sql.ledger import FILE
 from swarmgate.stores.sql.writes import Writes
 
 
@@ -57,6 +58,23 @@ def test_a_full_disk_is_told_once_and_its_end_once(tmp_path, capfd, monkeypatch)
     ]
     assert "disk is full" in lines[0]["reason"]
     assert lines[2]["lines"] == 2
+
+
+def test_lg_06_a_log_that_somebody_keeps_from_shrinking_is_told_once(tmp_path, capfd):
+    log = tmp_path / f"{FILE}-wal"
+
+    async def play():
+        with closing(Writes.opened(tmp_path)) as writes, closing(AgentKeys.opened(tmp_path)) as keys:
+            control = Control(Options(tmp_path, "127.0.0.1", 0), Files(Importer([]), writes, keys))
+            for size in (None, 1, MOST_WAL_BYTES, MOST_WAL_BYTES + 1, MOST_WAL_BYTES + 2, 0, MOST_WAL_BYTES + 1):
+                if size is not None:
+                    with log.open("ab") as file:
+                        file.truncate(size)
+                control._look_at_wal()
+
+    asyncio.run(play())
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [(line["event"], line["bytes"]) for line in lines] == [("ledger_log_grows", MOST_WAL_BYTES + 1)] * 2
 
 
 def test_a_damaged_line_of_the_journal_is_told_and_its_neighbours_are_read(tmp_path):

@@ -27,6 +27,7 @@ from swarmgate.control.watching import Watching
 from swarmgate.control.writes import WriteOrders
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.sql import ledger
 from swarmgate.stores.sql.agent_keys import AgentKeys
 from swarmgate.stores.sql.writes import Writes
 
@@ -40,6 +41,7 @@ LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and a
 CLOSES_WITHIN_S: Final = 3
 FORGETS_EVERY_S: Final = 3_600.0
 MOST_BEHIND_S: Final = 30.0
+MOST_WAL_BYTES: Final = 1024 * 1024 * 1024
 
 
 class Options(NamedTuple):
@@ -83,6 +85,7 @@ class Control:
         self._state: Mapping[str, Any] = {}
         self._trouble = ""
         self._damaged = 0  # lines of the journal, that were told
+        self._is_wal_large = False
         self._forget_s = 0.0  # when to look for what is too old
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
@@ -192,8 +195,16 @@ class Control:
             lines, self._damaged = self._importer.damaged - self._damaged, self._importer.damaged
             self._watching.trouble("journal_lines_damaged", unix_ms(), lines=lines)
 
+    def _look_at_wal(self) -> None:
+        """Whoever reads the ledger for long keeps its log from being given back (reliability LG-06): that is told once."""
+        size = ledger.wal_bytes(self.state)
+        if size > MOST_WAL_BYTES and not self._is_wal_large:
+            self._watching.trouble("ledger_log_grows", unix_ms(), bytes=size, reason="somebody reads it for long")
+        self._is_wal_large = size > MOST_WAL_BYTES
+
     async def _watch(self) -> None:
         while True:
+            self._look_at_wal()
             try:
                 self._state = await self.order("state", {})
             except (link.LinkLost, BadInput):

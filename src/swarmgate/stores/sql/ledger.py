@@ -109,6 +109,14 @@ class Ledger:
             command.upgrade(settings, "head")
 
 
+def wal_bytes(folder: Path) -> int:
+    """How long the log beside the ledger is: what was written and could not be put into it yet."""
+    try:
+        return (folder / f"{FILE}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 _WHAT_TO_DO = "restore a backup, or move it away: what the journal still holds is then imported again"
 
 
