@@ -27,7 +27,11 @@ USE_IT = """
 [bold]Use it[/] with a key of your own, here:
   OPENAI_API_KEY=sk-... make up      # the same as: swarmgate up
 and where your agents run:
-  export OPENAI_BASE_URL=http://127.0.0.1:8787/v1 OPENAI_API_KEY=unused"""
+  export OPENAI_BASE_URL=http://127.0.0.1:8787/v1 OPENAI_API_KEY=unused
+[bold]More to see[/] (swarmgate is in .venv/bin):
+  swarmgate lab learn        # how limits are found that nobody told
+  swarmgate lab incident     # what a mean hides, and the alert that sees it
+  swarmgate plan-capacity    # how many keys a swarm needs"""
 
 
 def demo(
