@@ -26,6 +26,14 @@ _COSTS = {  # a token in LiteLLM, a million here
 }
 _TAKEN = {"model", "api_key", "api_base", "custom_llm_provider", "order", *dict(_LIMITS), *_COSTS}
 _PARAMS = {
+    **dict.fromkeys(
+        ("temperature", "max_tokens", "max_completion_tokens", "top_p", "seed", "stop", "user", "reasoning_effort"),
+        "callers say it in their requests",
+    ),
+    **dict.fromkeys(
+        ("timeout", "stream_timeout"),
+        "callers say how long they wait (x-swarmgate-timeout); a slow stream steps down a rung",
+    ),
     "api_version": "Azure's v1 paths need none",
     "weight": "keys share the load by what is left of their quotas; a ladder is used from its top",
     "tags": "a caller's key may name the models that it may use: swarmgate keys create --models",
@@ -94,7 +102,7 @@ class Reader:
         _fits(alias, name)
         url = self._url(word, params.get("api_base"))
         for field in sorted(params.keys() - _TAKEN):
-            self.omit(f"model_list.litellm_params.{field}", _PARAMS.get(field, "callers say it in their requests"))
+            self.omit(f"model_list.litellm_params.{field}", _PARAMS.get(field, "has no counterpart"))
         for field in sorted(info.keys() - _SAYS_NOTHING - _TAKEN):
             if not field.startswith("supports_"):
                 self.omit(f"model_list.model_info.{field}", "has no counterpart")
