@@ -2,7 +2,7 @@
 
 import os
 
-from swarmgate.control.pricing import FILE, keep, pricer
+from swarmgate.control.pricing import FILE, free_of_cache, keep, pricer
 from swarmgate.core.price import Price
 
 DEAR, CHEAP = Price(((0, 2_000_000),), ((0, 4_000_000),)), Price(((0, 1_000_000),), ((0, 2_000_000),))
@@ -24,3 +24,9 @@ def test_before_a_first_start_nothing_is_known(tmp_path):
     assert price(*USED) is None
     keep(tmp_path, {"m": CHEAP}, {})
     assert price(*LATER) == 120
+
+
+def test_targets_that_count_no_cached_prompts(tmp_path):
+    assert free_of_cache(tmp_path) == set()
+    keep(tmp_path, {}, {"claude": "anthropic", "fast": "groq", "usual": "openai", "own": "generic"})
+    assert free_of_cache(tmp_path) == {"claude", "fast"}

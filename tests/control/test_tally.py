@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.control.tally import MOST_WINDOWS, Sent, Verdict, Windows, rulings, worst
+from swarmgate.control.tally import MOST_WINDOWS, Sent, Verdict, Windows, read_send, rulings, worst
 from swarmgate.stores.sql.reading import Span
 
 SPAN = Span(0, 10_000)
@@ -85,6 +85,15 @@ def test_a_limit_counts_those_that_take_from_it():
 def test_tokens_count_as_the_target_counted_them():
     (one,) = ruled([revision(25, unit="tokens")], [send(1), send(2), send(3)])
     assert (one.most, one.verdict) == (30, Verdict.BROKE)
+
+
+def test_what_a_cache_held_counts_only_where_the_target_says_so():
+    row = {"sent_ms": 1, "ended_ms": 2, "target": "up", "key": "k", "kind": "ok"}
+    row |= {"prompt_tokens": 4_000, "output_tokens": 40, "cached_tokens": 3_500}
+    counted, free = read_send(row), read_send(row, {"up"})
+    assert [counted.units(unit) for unit in ("tokens", "input_tokens", "output_tokens")] == [4_040, 4_000, 40]
+    assert [free.units(unit) for unit in ("tokens", "input_tokens", "output_tokens")] == [540, 500, 40]
+    assert read_send(row | {"cached_tokens": None}, {"up"}) == counted
 
 
 def test_a_table_of_windows_is_bounded():

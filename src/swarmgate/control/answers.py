@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from swarmgate.control.bands import Bands
 from swarmgate.control.post_mortem import PostMortem, post_mortem
+from swarmgate.control.pricing import free_of_cache
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
@@ -84,7 +85,7 @@ def costs(folder: Path, by: str, span: Span) -> Rows:
 def story(folder: Path, target: str, span: Span) -> PostMortem:
     """What happened at a target. Errors: `BadInput` where nothing is known of it."""
     with ledger(folder) as opened:
-        return post_mortem(opened, target, span)
+        return post_mortem(opened, target, span, free_of_cache(folder))
 
 
 def revisions(folder: Path, target: str) -> Rows:

@@ -5,7 +5,7 @@ It tells a swarm that kept its budget from one whose budget was wrong (essay B),
 waited for this target. Everything is read from the ledger; nothing is asked of a running gate.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,7 +63,8 @@ class PostMortem:
 class _Sums:
     """What is added up while sends pass."""
 
-    def __init__(self, named: list[str], windows: Windows, spells: Spells) -> None:
+    def __init__(self, named: list[str], windows: Windows, spells: Spells, free_of_cache: Collection[str]) -> None:
+        self._free_of_cache = free_of_cache
         self._named = frozenset(named)
         self._windows = windows
         self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
@@ -74,7 +75,7 @@ class _Sums:
     def pass_on(self, found: Iterator[Mapping[str, Any]]) -> Iterator[Sent]:
         """Each send; those to the targets in question are counted."""
         for row in found:
-            send = read_send(row)
+            send = read_send(row, self._free_of_cache)
             if row["target"] in self._named:
                 self._count(row, send)
             yield send
@@ -97,14 +98,18 @@ class _Sums:
         self.moments.add(row)
 
 
-def post_mortem(ledger: Ledger, host: str, span: Span) -> PostMortem:
-    """The story of a target, or of every target at a host. Errors: `BadInput` where nothing is known of it."""
+def post_mortem(ledger: Ledger, host: str, span: Span, free_of_cache: Collection[str] = ()) -> PostMortem:
+    """
+    The story of a target, or of every target at a host; `free_of_cache` are targets that do not count cached prompts.
+
+    Errors: `BadInput` where nothing is known of it.
+    """
     with ledger.connection() as link:
         named = _named(link, host)
         limits = reading.limits(link, named, span)
         window_ms = min((row["window_ms"] for row in limits if row["window_ms"]), default=USUAL_WINDOW_MS)
         windows = Windows(span, window_ms)
-        sums = _Sums(named, windows, Spells(reading.ceilings(link, span.to_ms), span.from_ms))
+        sums = _Sums(named, windows, Spells(reading.ceilings(link, span.to_ms), span.from_ms), free_of_cache)
         everybody = {*named, *(target for row in limits for target, _ in row["takers"])}  # a limit may be shared
         found = rulings(limits, sums.pass_on(reading.sends(link, sorted(everybody), span)), span)
         for at_ms in reading.deferral_instants(link, named, span):

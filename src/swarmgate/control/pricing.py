@@ -15,6 +15,7 @@ import msgspec
 from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Price, Used
 from swarmgate.facts.prices import PriceBook
+from swarmgate.providers.tables import dialect_named
 
 FILE: Final = "prices.json"
 
@@ -45,6 +46,11 @@ def kept(folder: Path) -> Tariff:
         return Tariff()
     except msgspec.DecodeError as error:
         raise BadInput(str(folder / FILE), f"cannot be read ({error}); the next start writes it anew") from None
+
+
+def free_of_cache(folder: Path) -> set[str]:
+    """The targets whose provider counts no cached prompts against its limits. Errors: as `kept`."""
+    return {target for target, name in kept(folder).providers.items() if not dialect_named(name).charge.counts_cached}
 
 
 def pricer(folder: Path) -> Pricer:

@@ -7,7 +7,7 @@ concurrency from leaving to the end.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
@@ -184,9 +184,15 @@ def worst(found: Iterable[Ruling]) -> Verdict:
     return max((ruling.verdict for ruling in found), key=order.index, default=Verdict.NONE)
 
 
-def read_send(row: Mapping[str, Any]) -> Sent:
-    """A send as the ledger has it; one without an end lasted until nobody knows when."""
+def read_send(row: Mapping[str, Any], free_of_cache: Collection[str] = ()) -> Sent:
+    """
+    A send as the ledger has it; one without an end lasted until nobody knows when.
+
+    What a cache held counts against no limit of the targets `free_of_cache`.
+    """
     sent, got = row["prompt_tokens"] or 0, row["output_tokens"] or 0
+    if row["target"] in free_of_cache:
+        sent = max(0, sent - (row["cached_tokens"] or 0))
     ended_ms = row["ended_ms"] if row["ended_ms"] is not None else row["sent_ms"] + 1
     return Sent(row["sent_ms"], ended_ms, row["target"], row["key"], sent + got, sent, got, row["kind"] in LIMIT_KINDS)
 

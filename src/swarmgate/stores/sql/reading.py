@@ -127,6 +127,7 @@ def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[s
             attempts.c.took_ms,
             attempts.c.prompt_tokens,
             attempts.c.output_tokens,
+            attempts.c.cached_tokens,
             attempts.c.cost_micro,
             calls.c.task_type,
         )
