@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import json
 import random
+from functools import partial
+from types import SimpleNamespace
 
 from stage import UNARY, stage, whole
 
 from eventually import eventually
+from swarmgate.control.data import ask_durably
 from swarmgate.control.link import LinkLost
 from swarmgate.control.writes import WriteOrders
 from swarmgate.stores.sql.writes import Writes
@@ -140,6 +143,22 @@ def test_without_its_records_a_keyed_write_does_not_leave(tmp_path):
             records.is_away = False
             assert (await send(running.port, request(1)))[0] == 200
             assert len(running.stand_in.hits) == 1
+
+    asyncio.run(scene())
+
+
+def test_lg_02_after_a_sync_that_failed_no_keyed_write_leaves_and_others_do(tmp_path):
+    async def scene():
+        async with keeping(unary_once, tmp_path) as (running, records):
+            journal = SimpleNamespace(writer=SimpleNamespace(durable=True))
+            running.gate.keep_writes("run", partial(ask_durably, journal, records.ask))
+            assert (await send(running.port, request(1)))[0] == 200
+            journal.writer.durable = False
+            status, _, said = await send(running.port, request(2))
+            assert (status, said["error"]["code"]) == (503, "gate_records_lost")
+            plain = request(3).replace(b"x-swarmgate-effect: write\r\n", b"").replace(b"x-swarmgate-op: 3\r\n", b"")
+            assert (await send(running.port, plain))[0] == 200
+            assert len(running.stand_in.hits) == 2
 
     asyncio.run(scene())
 

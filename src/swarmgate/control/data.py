@@ -25,6 +25,7 @@ from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
+from swarmgate.gate.once import Ask
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
@@ -107,7 +108,9 @@ async def serve(config: Config, setting: Setting) -> int:
         data, left = _Data(running, orders, setting, reload), 0
         running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
         if setting.operator is not None:
-            running.keep_writes(journal.run, data.ask_control, answers=config.records.answers)
+            running.keep_writes(
+                journal.run, partial(ask_durably, journal, data.ask_control), answers=config.records.answers
+            )
             orders.admit_keys(running.ask_for_keys(required=not is_open))
         try:
             left = await data.run()
@@ -117,6 +120,13 @@ async def serve(config: Config, setting: Setting) -> int:
             journal.close(left)
             await data.end()
         return left
+
+
+async def ask_durably(journal: FileJournal, ask: Ask, order: str, **said: Any) -> Any:
+    """As `ask`; but a disk that lost what was synced is trusted with no more writes that may happen once only (LG-02)."""
+    if order == "write_begin" and not journal.writer.durable:
+        raise link.LinkLost("a sync of the journal failed")
+    return await ask(order, **said)
 
 
 def _limits_named(served: Plan) -> Callable[[str], Limits | None]:

@@ -41,6 +41,7 @@ LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and a
 CLOSES_WITHIN_S: Final = 3
 FORGETS_EVERY_S: Final = 3_600.0
 MOST_BEHIND_S: Final = 30.0
+_NOT_DURABLE: Final = "a sync failed: writes that happen once are refused until the gate is started on a sound disk"
 MOST_WAL_BYTES: Final = 1024 * 1024 * 1024
 
 
@@ -144,7 +145,7 @@ class Control:
         wrong = {
             "gate": "" if self._state else "has not said its state yet",
             "stopping": "open calls may end, new ones are refused" if self._state.get("is_stopping") else "",
-            "journal": journal.get("trouble", ""),
+            "journal": journal.get("trouble") or ("" if journal.get("durable", True) else _NOT_DURABLE),
             "ledger": self._trouble or (f"is {behind_s:.0f} s behind the journal" if behind_s > MOST_BEHIND_S else ""),
         }
         return {part: sentence for part, sentence in wrong.items() if sentence}
