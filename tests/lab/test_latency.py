@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.lab.errors import LabError
-from swarmgate.lab.latency import FixedLaw, Path, law, laws
+from swarmgate.lab.latency import Path, law, laws
 from swarmgate.lab.quantiles import table
 
 RECORDED = File(__file__).parents[3] / "shared" / "data" / "latency" / "llm_calls.csv"
@@ -53,10 +53,6 @@ def test_the_recorded_outputs_take_the_recorded_times(name):
 def test_an_unknown_law_names_those_there_are():
     with pytest.raises(LabError, match="gpt-4o-mini"):
         law("gpt-17")
-
-
-def test_a_fixed_law_counts_milliseconds():
-    assert FixedLaw(120, 20_000).sample(Random(1), 50) == (120, 1120)
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(0, 2**32))

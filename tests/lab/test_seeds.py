@@ -12,7 +12,7 @@ from swarmgate.lab.sim import seeds
 from swarmgate.lab.sim.seeds import Trial
 
 CORPUS = json.loads((Path(__file__).parents[1] / "data/seeds.json").read_text())
-EVERY_RUN = 200 // len(shipped())  # of each scenario
+EVERY_RUN = -(-200 // len(shipped()))  # of each scenario: 200 at least
 LONG_RUN = int(os.environ.get("SEEDS", "2000"))
 CHUNK = 50
 LIVELY = 0.95

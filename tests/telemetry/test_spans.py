@@ -51,6 +51,14 @@ def test_a_failed_attempt_is_an_error_and_unknown_usage_is_not_said():
     assert span.status.description == "target_rate"
 
 
+def test_a_fetch_from_a_host_is_no_chat():
+    tracer = Tracer()
+    Spans(tracer).hear([intent(target="api.crossref.org", model=""), note(target="api.crossref.org", model="")])
+    (span,) = tracer.spans
+    assert span.name == span.attributes["server.address"] == "api.crossref.org"
+    assert not {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"} & span.attributes.keys()
+
+
 def test_notes_without_intent_are_passed_and_open_ones_bounded():
     tracer = Tracer()
     spans = Spans(tracer)

@@ -38,17 +38,6 @@ class MeasuredLaw(NamedTuple):
         return min(self.first_byte_ms.at(draw), total_ms), total_ms
 
 
-class FixedLaw(NamedTuple):
-    """A law without chance, for tests that count milliseconds."""
-
-    first_byte_ms: int
-    us_per_token: int = 0
-
-    def sample(self, rng: Random, output_tokens: int) -> tuple[int, int]:  # noqa: ARG002 - the shape of Law
-        """(first byte, last byte) of one answer in ms; draws nothing."""
-        return self.first_byte_ms, self.first_byte_ms + self.us_per_token * output_tokens // 1000
-
-
 class Path(NamedTuple):
     """A network path: each direction takes `one_way_ms` and an even draw from 0 to `jitter_ms` more."""
 

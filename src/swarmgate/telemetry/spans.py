@@ -55,8 +55,9 @@ class Spans:
 def _attributes(intent: rows.Intent, note: rows.Note) -> dict[str, AttributeValue]:
     """OpenTelemetry semantic conventions, gen-ai 1.37; what they have no word for is `swarmgate.*`."""
     told: dict[str, AttributeValue] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": intent.target,
+        "gen_ai.operation.name": "chat" if intent.model else "",
+        "gen_ai.provider.name": intent.target if intent.model else "",
+        "server.address": "" if intent.model else intent.target,
         "gen_ai.request.model": intent.model,
         "gen_ai.agent.id": intent.agent,
         "http.response.status_code": note.status,
