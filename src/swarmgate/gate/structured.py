@@ -60,11 +60,11 @@ def fits(schema: Mapping[str, object], text: str) -> bool:
 @cache
 def checker() -> Callable[[Mapping[str, object], object], bool]:
     """Whether a value follows a schema; what that needs is read at the first question, since few gates are ever asked."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415  see above; also the next four
-    from jsonschema.exceptions import SchemaError, UnknownType  # noqa: PLC0415
-    from jsonschema.validators import extend  # noqa: PLC0415
-    from referencing import Registry  # noqa: PLC0415
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+    from jsonschema import Draft202012Validator  # noqa: PLC0415  see above
+    from jsonschema.exceptions import SchemaError, UnknownType  # noqa: PLC0415  see above
+    from jsonschema.validators import extend  # noqa: PLC0415  see above
+    from referencing import Registry  # noqa: PLC0415  see above
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415  see above
 
     validator, nowhere = extend(Draft202012Validator, _NO_REGEX), Registry[Any]()
     unusable = (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError)
