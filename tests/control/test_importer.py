@@ -1,5 +1,7 @@
 """From journal to ledger: joined, priced, counted, and the same however often and in whatever pieces it is read."""
 
+import shutil
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from swarmgate.control.importer import Importer
 from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql import tables
+from swarmgate.stores.sql.ledger import FILE
 
 
 def catch_up(importer):
@@ -140,6 +143,24 @@ def test_a_gate_that_is_gone_without_a_word(tmp_path):
     story.write()
     assert not importer.step()
     assert [row["kind"] for row in table(importer, tables.events)] == ["boot", "boot", "crash"]
+
+
+def test_lg_14_a_ledger_restored_from_a_backup_hears_the_rest_again(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    story.answered("before")
+    story.leaves("open")
+    import_all(story.write().folder).close()
+    shutil.copy(tmp_path / FILE, tmp_path / "backup")
+    story.boot("run2")
+    story.answered("after")
+    importer = import_all(story.write().folder)
+    wanted = everything(importer)
+    importer.close()
+    for file in tmp_path.glob(f"{FILE}*"):
+        file.unlink()
+    (tmp_path / "backup").replace(tmp_path / FILE)
+    assert everything(import_all(tmp_path)) == wanted
 
 
 def test_damage_in_the_journal_is_an_event(tmp_path):

@@ -72,6 +72,13 @@ def test_the_three_ways_to_start(tmp_path):
     assert isinstance(kernel.take(crashed.book, ask("z", ("a", 1, 0)), NOW + 10_000), Denied)
 
 
+def test_lg_14_a_book_that_is_gone_is_no_first_run(tmp_path):
+    start = snapshot.begin(tmp_path, NOW, LIMITS, has_sent=True)
+    assert "is gone" in start.sentence
+    kernel.define(start.book, "a", LIMITS["a"])
+    assert isinstance(kernel.take(start.book, ask("x", ("a", 1, 0)), NOW), Denied)
+
+
 def test_a_broken_file_is_kept_and_counts_as_an_unclean_stop(tmp_path):
     (tmp_path / snapshot.SAVED).write_text('{"version": 1, "cells": ')
     start = snapshot.begin(tmp_path, NOW, LIMITS)

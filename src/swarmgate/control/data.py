@@ -31,7 +31,7 @@ from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
 from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
-from swarmgate.stores.journal.segments import FOLDER
+from swarmgate.stores.journal.segments import FOLDER, listed
 from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.memory import snapshot
 from swarmgate.stores.memory.store import MemoryStore
@@ -186,7 +186,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         adopted = in_force.adopt(limits_of(served), AT_START, now_ms)
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None
-        kept = snapshot.begin(state, now_ms, budgets, others)
+        kept = snapshot.begin(state, now_ms, budgets, others, has_sent=bool(listed(state / FOLDER)))
         in_force.save()
         if served.egress is not None:
             served = served._replace(egress=served.egress._replace(kept=learned.load(state, setting.say)))

@@ -3,7 +3,8 @@ What a process remembers over a clean stop, and whether it may (design 4: Cold s
 
 A file marks that a gate runs; a clean stop replaces it by the saved book. Where the mark is found without its gate, the
 last run ended uncleanly: what it had used is unknown, so budgets start cold. A folder that never held either has never
-sent anything: budgets start warm. Instants are those of a clock that goes on over restarts (ms since the epoch).
+sent anything: budgets start warm, unless its journal knows better (reliability LG-14). Instants are those of a clock that
+goes on over restarts (ms since the epoch).
 """
 
 import json
@@ -40,12 +41,14 @@ class Start(NamedTuple):
     lock: int
 
 
-def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody) -> Start:
+def begin(
+    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody, *, has_sent: bool = False
+) -> Start:
     """
     Take the folder over: the book of the last clean stop, a cold one, or a warm one; then mark that a gate runs.
 
-    `others` tells the limits of budgets that are made while a gate runs: those of agents.
-    A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop. Errors:
+    `others` tells the limits of budgets that are made while a gate runs: those of agents. `has_sent`: a gate has worked here,
+    whether or not its book is still there. A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop. Errors:
     `FolderInUse`, OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -56,18 +59,20 @@ def begin(folder: Path, now_ms: int, limits: Mapping[str, Limits], others: Limit
     except BlockingIOError:
         os.close(lock)
         raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own") from None
-    book, sentence = _found(folder, now_ms, limits, others, was_running=was_running)
+    book, sentence = _found(folder, now_ms, limits, others, was_running=was_running, has_sent=has_sent)
     (folder / SAVED).unlink(missing_ok=True)
     return Start(book, sentence, lock)
 
 
 def _found(
-    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf, *, was_running: bool
+    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf, *, was_running: bool, has_sent: bool
 ) -> tuple[Book, str]:
     saved = folder / SAVED
     cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
     if was_running:
         return _empty(now_ms, now_ms), f"the last run did not stop cleanly: {cold}"
+    if not saved.exists() and has_sent:
+        return _empty(now_ms, now_ms), f"{saved} is gone, and a gate has worked here: {cold}"
     if not saved.exists():
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
