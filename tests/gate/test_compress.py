@@ -5,6 +5,8 @@ import json
 from stage import UNARY, warm, whole
 from wires import Bench
 
+from swarmgate.core.scope import Scope, key_hash
+
 TEXT = """
 [targets.up]
 base_url = "http://127.0.0.1:9/v1"
@@ -81,6 +83,22 @@ def test_a_summary_is_made_once_in_many_turns():
     agent.answer(UNARY)
     assert agent.bench.ends == ["answered"] * 3
     assert agent.bench.reserved == 0
+
+
+def test_ti_03_08_no_team_gets_what_was_written_for_another():
+    agent = Conversation()
+    keys = {key_hash(f"sgk_{team}", b"p"): Scope(team, team) for team in ("red", "blue")}
+    agent.bench.gate.ask_for_keys(required=True).replace(b"p", keys)
+    written = {"red": "RED-CANARY", "blue": "BLUE-CANARY"}
+    for team, words in written.items():
+        agent.ask(STORY, key=f"sgk_{team}")
+        assert agent.sent()[0]["content"].startswith("Summarise"), "a summary of its own"
+        agent.answer({"choices": [{"index": 0, "message": {"role": "assistant", "content": words}}]})
+        agent.answer(UNARY)
+    for team, words in written.items():
+        agent.ask(STORY, key=f"sgk_{team}")
+        assert agent.sent()[1]["content"].endswith(words)
+        agent.answer(UNARY)
 
 
 def test_without_a_task_type_nothing_is_cut():
