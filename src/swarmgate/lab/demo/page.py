@@ -72,6 +72,8 @@ def _drawings(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
         ("Refusals at the targets, per second", lambda axes: _refusals(axes, found)),
         ("Wait for the target by class, P50 to P99 (ms)", lambda axes: _waits(axes, found)),
         ("Arrivals over a published limit, the worst places", lambda axes: _over_limit(axes, found)),
+        ("Deferrals per send, and connections reused", lambda axes: _shares(axes, found)),
+        ("Bill per million answered tokens", lambda axes: _bill(axes, found)),
     )
     return "".join(f"<h2>{escape(title)}</h2>{_svg(draw)}" for title, draw in drawings)
 
@@ -132,3 +134,17 @@ def _over_limit(axes: Any, found: Sequence[ArmFigures]) -> None:
         axes.legend(fontsize=8)
     else:
         axes.text(0.5, 0.5, "none", ha="center")
+
+
+def _shares(axes: Any, found: Sequence[ArmFigures]) -> None:
+    width = 0.8 / max(1, len(found))
+    for number, arm in enumerate(found):
+        axes.bar([number * width, 1 + number * width], [arm.deferral_share, arm.reuse], width * 0.9, label=arm.name)
+    axes.set_xticks([at + 0.4 - width / 2 for at in range(2)], ["deferrals per send", "connections reused"])
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    axes.legend(fontsize=8)
+
+
+def _bill(axes: Any, found: Sequence[ArmFigures]) -> None:
+    axes.bar([arm.name for arm in found], [arm.cost_micro / max(1, arm.answered_tokens) for arm in found], 0.5)
+    axes.set(ylabel="USD")
