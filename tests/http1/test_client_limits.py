@@ -1,7 +1,7 @@
 from wire import Line
 
-from swarmgate.http1.answer import GOODBYE_MS
-from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, STALLED_WRITE_MS
+from swarmgate.http1.answer import GOODBYE_MS, STALLED_WRITE_MS
+from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS
 from swarmgate.http1.sweep import NEVER
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -13,6 +13,7 @@ from typing import Any
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.cork import MOST_HELD
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
+from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
@@ -20,6 +21,7 @@ from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_h
 from swarmgate.http1.sweep import Sweep
 
 GOODBYE_MS = 10_000
+STALLED_WRITE_MS = 60_000
 SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
@@ -31,10 +33,12 @@ class Answering(Connection):
     `head` is that call's or None; `call` belongs to the handler, which may keep its record there.
     """
 
-    __slots__ = ("_begun", "_body", "_keep", "_left", "_open", "_out", "call", "head")
+    __slots__ = ("_begun", "_body", "_handler", "_is_full", "_keep", "_left", "_open", "_out", "call", "head")
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
+        self._handler = handler
+        self._is_full = False  # the client reads too slowly
         self._body = no_body()
         self._open = True  # further requests are read
         self._keep = True  # after this answer, too
@@ -100,6 +104,23 @@ class Answering(Connection):
         if self.head is not None and self.head.expect_continue and not self._begun and not self._body.done:
             self._sweep.cork.write(self._transport, CONTINUE)
 
+    def pause_writing(self) -> None:
+        """The client reads too slowly; it has a limit for that."""
+        self._is_full = True
+        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
+        if self.head is not None:
+            self._handler.on_pause(self)
+
+    def resume_writing(self) -> None:
+        """The client caught up."""
+        self._is_full = False
+        if self._open:
+            self.deadline_ms = self._limit()
+        if self.head is not None:
+            self._handler.on_resume(self)
+        else:
+            self._go_on()
+
     def _start_tunnel(self) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
         self._sweep.cork.write(self._transport, TUNNEL_OPEN)
@@ -124,6 +145,9 @@ class Answering(Connection):
         self._begun = False
 
     def _done(self) -> None:
+        raise NotImplementedError
+
+    def _go_on(self) -> None:
         raise NotImplementedError
 
     def _send_refusal(self, bad: BadHead) -> None:

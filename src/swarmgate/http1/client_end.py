@@ -18,20 +18,20 @@ from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
 MAX_WAITING_BYTES = 64 * 1024
+MOST_A_TURN = 16  # requests of one client that are answered before others are heard: a read may hold thousands
 HEAD_MS = 10_000
 KEEP_ALIVE_MS = 75_000
 BODY_MS = 30_000
-STALLED_WRITE_MS = 60_000
 
 
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_handler", "_heads", "_memo", "_waiting", "is_early")
+    __slots__ = ("_body_ms", "_heads", "_memo", "_waiting", "is_early")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
-        super().__init__(sweep)
-        self._handler, self._heads, self._memo = handler, HeadBuffer(REQUEST_FIRST), HeadMemo()
+        super().__init__(handler, sweep)
+        self._heads, self._memo = HeadBuffer(REQUEST_FIRST), HeadMemo()
         self._waiting = bytearray()  # pipelined, unparsed
         self._body_ms, self.is_early = BODY_MS, False  # early: bytes came with the present head, behind it
 
@@ -59,14 +59,16 @@ class ClientEnd(Answering):
             data = self._take_body(head, data)
         if not data or not self._open:
             return
-        if self.head is None:
+        if self.head is None and not self._waiting:
             self._serve(data)
         else:
             self._hold(data)
 
     def _serve(self, data: bytes) -> None:
-        """Begin calls from `data` until one is in flight; what follows it waits."""
-        while data and self.head is None and self._open:
+        """Begin calls from `data` until one is in flight, or it is enough for this turn; what follows waits."""
+        left = MOST_A_TURN
+        while data and self.head is None and self._open and left and not self._is_full:
+            left -= 1
             try:
                 found = self._heads.feed(data)
                 if found is None:
@@ -80,6 +82,16 @@ class ClientEnd(Answering):
             data = self._begin(head, found[1])
         if data and self._open:
             self._hold(data)
+            if self.head is None and not self._is_full:
+                self._sweep.cork.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Serve what waits, unless a call is in flight or the client does not read its answers."""
+        if self._waiting and self.head is None and self._open and not self._is_full:
+            self.resume()
+            data = bytes(self._waiting)
+            self._waiting.clear()
+            self._serve(data)
 
     def _begin(self, head: RequestHead, data: bytes) -> bytes:
         self.head = head
@@ -127,19 +139,6 @@ class ClientEnd(Answering):
             return self._sweep.now_ms + KEEP_ALIVE_MS
         return NEVER if self._body.done or self._paused else self._sweep.now_ms + self._body_ms
 
-    def pause_writing(self) -> None:
-        """The client reads too slowly; it has a limit for that."""
-        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
-        if self.head is not None:
-            self._handler.on_pause(self)
-
-    def resume_writing(self) -> None:
-        """The client caught up."""
-        if self._open:
-            self.deadline_ms = self._limit()
-        if self.head is not None:
-            self._handler.on_resume(self)
-
     def eof_received(self) -> None:
         """The client said its last byte: an open call is cancelled, the connection closed."""
         self._sweep.cork.flush()
@@ -173,9 +172,7 @@ class ClientEnd(Answering):
             if self._paused:
                 self.resume()
             if self._waiting:
-                data = bytes(self._waiting)
-                self._waiting.clear()
-                self._serve(data)
+                self._go_on()
 
     def _leave(self) -> None:
         self._open = False
