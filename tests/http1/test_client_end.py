@@ -8,6 +8,7 @@ from wire import Line
 
 from swarmgate.http1.answer import GOODBYE_MS
 from swarmgate.http1.client_end import BODY_MS, MAX_WAITING_BYTES, MOST_A_TURN
+from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.cork import Cork
 from swarmgate.http1.render import BadField
 
@@ -85,6 +86,21 @@ def test_pipelined_requests_leave_the_rest_of_a_turn_to_others():
             act()
     assert max(after - before for before, after in pairwise(answered)) == MOST_A_TURN
     assert line.written == OK * 3010
+    assert not line.transport.paused
+
+
+def test_after_a_full_read_others_are_heard_first():
+    line, later = Line(), []
+    line.sweep.cork = Cork(later.append)
+    line.send(UPLOAD.replace(b": 9", b": 999999") + bytes(FULL_READ_BYTES))
+    assert line.transport.paused
+    later.pop()()
+    assert not line.transport.paused
+    line.send(bytes(FULL_READ_BYTES))
+    line.end.pause()
+    later.pop()()
+    assert line.transport.paused
+    line.end.resume()
     assert not line.transport.paused
 
 

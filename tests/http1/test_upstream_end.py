@@ -3,6 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import Far
 
+from swarmgate.http1.connection import FULL_READ_BYTES
+from swarmgate.http1.cork import Cork
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import NEVER
 from swarmgate.http1.upstream_end import READ_MS
@@ -18,6 +20,20 @@ def begun(then=None) -> Far:
     far = Far(then)
     assert far.end.send(far.owner, b"GET", REQUEST)
     return far
+
+
+def test_after_a_full_read_others_are_heard_first():
+    far, later = begun(), []
+    far.sweep.cork = Cork(later.append)
+    far.receive(SIZED.replace(b": 5", b": 999999") + bytes(FULL_READ_BYTES))
+    assert far.transport.paused
+    far.end.pause()
+    later.pop()()
+    assert far.transport.paused
+    far.end.resume()
+    far.receive(bytes(FULL_READ_BYTES))
+    later.pop()()
+    assert not far.transport.paused
 
 
 @pytest.mark.parametrize("raw", [SIZED, CHUNKED])

@@ -9,6 +9,7 @@ open means it left (design 3), also when it only half-closed.
 import asyncio
 
 from swarmgate.http1.answer import SILENT, Answering
+from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.framing import READ, BadBody, request_body
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
@@ -53,6 +54,8 @@ class ClientEnd(Answering):
 
     def data_received(self, data: bytes) -> None:
         """A read: the next head, this call's body, or bytes that must wait."""
+        if len(data) >= FULL_READ_BYTES:
+            self._rest()
         head = self.head
         if head is not None and not self._body.done:
             self.deadline_ms = self._sweep.now_ms + self._body_ms

@@ -12,6 +12,7 @@ from typing import cast
 from swarmgate.http1.sweep import NEVER, Sweep
 
 WRITE_BUFFER_BYTES = 64 * 1024  # above it the source is paused
+FULL_READ_BYTES = 128 * 1024  # libuv follows a read that filled its 256 KB by up to 31 more in the same turn
 
 
 class Connection(asyncio.Protocol):
@@ -55,6 +56,15 @@ class Connection(asyncio.Protocol):
         if self._paused:
             self._paused = False
             self.deadline_ms = self._limit()
+            self._transport.resume_reading()
+
+    def _rest(self) -> None:
+        """Read on in the next turn: what one peer sends at once must not keep all others waiting."""
+        self._transport.pause_reading()
+        self._sweep.cork.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not self._paused and not self.is_closing():
             self._transport.resume_reading()
 
     def _limit(self) -> int:

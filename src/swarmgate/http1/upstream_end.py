@@ -9,7 +9,7 @@ was meant for this one.
 import re
 
 from swarmgate.http1.acknowledged import is_acknowledged
-from swarmgate.http1.connection import Connection
+from swarmgate.http1.connection import FULL_READ_BYTES, Connection
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.owner import Home, Owner
@@ -28,15 +28,7 @@ class UpstreamEnd(Connection):
     move `deadline_ms` between reads; `exchanges` counts the requests sent here, `first_byte_seen` is of the present one.
     """
 
-    __slots__ = (
-        "_home",
-        "_owner",
-        "_read_ms",
-        "_request_sent",
-        "_response",
-        "exchanges",
-        "first_byte_seen",
-    )
+    __slots__ = ("_home", "_owner", "_read_ms", "_request_sent", "_response", "exchanges", "first_byte_seen")
 
     def __init__(self, sweep: Sweep, home: Home) -> None:
         super().__init__(sweep)
@@ -110,6 +102,8 @@ class UpstreamEnd(Connection):
         if owner is None:
             self._transport.abort()
             return
+        if len(data) >= FULL_READ_BYTES:
+            self._rest()
         self.deadline_ms = self._sweep.now_ms + self._read_ms
         if response.wants_head:
             self._read_head(owner, data)
