@@ -8,7 +8,7 @@ what has no body, and what a client may not take for whole. After the client has
 import socket
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.cork import MOST_HELD
@@ -19,6 +19,9 @@ from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_head
 from swarmgate.http1.sweep import Sweep
+
+if TYPE_CHECKING:
+    from swarmgate.http1.client_end import ClientEnd
 
 GOODBYE_MS = 10_000
 STALLED_WRITE_MS = 60_000
@@ -109,7 +112,7 @@ class Answering(Connection):
         self._is_full = True
         self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
         if self.head is not None:
-            self._handler.on_pause(self)
+            self._handler.on_pause(cast("ClientEnd", self))
 
     def resume_writing(self) -> None:
         """The client caught up."""
@@ -117,7 +120,7 @@ class Answering(Connection):
         if self._open:
             self.deadline_ms = self._limit()
         if self.head is not None:
-            self._handler.on_resume(self)
+            self._handler.on_resume(cast("ClientEnd", self))
         else:
             self._go_on()
 
