@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import h11
 import pytest
 from hypothesis import given
@@ -7,9 +5,7 @@ from hypothesis import strategies as st
 from wire import Line
 
 from swarmgate.http1.answer import GOODBYE_MS
-from swarmgate.http1.client_end import BODY_MS, MAX_WAITING_BYTES, MOST_A_TURN
-from swarmgate.http1.connection import FULL_READ_BYTES
-from swarmgate.http1.cork import Cork
+from swarmgate.http1.client_end import BODY_MS, MAX_WAITING_BYTES
 from swarmgate.http1.render import BadField
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -71,50 +67,6 @@ def test_a_thousand_pipelined_requests_keep_their_order_and_the_stack(at_once):
         say_ok(line.end)
     assert [target for _, _, target in line.events[::2]] == [b"/%d" % at for at in range(1000)]
     assert line.written == OK * 1000
-
-
-def test_pipelined_requests_leave_the_rest_of_a_turn_to_others():
-    line, later, answered = Line(say_ok), [], [0]
-    line.sweep.cork = Cork(later.append)
-    line.send(GET * 3000)
-    assert line.transport.paused
-    line.send(GET * 10)  # what had been read already
-    while later:
-        answered.append(len(line.events) // 2)
-        turn, later[:] = later[:], []
-        for act in turn:
-            act()
-    assert max(after - before for before, after in pairwise(answered)) == MOST_A_TURN
-    assert line.written == OK * 3010
-    assert not line.transport.paused
-
-
-def test_after_a_full_read_others_are_heard_first():
-    line, later = Line(), []
-    line.sweep.cork = Cork(later.append)
-    line.send(UPLOAD.replace(b": 9", b": 999999") + bytes(FULL_READ_BYTES))
-    assert line.transport.paused
-    later.pop()()
-    assert not line.transport.paused
-    line.send(bytes(FULL_READ_BYTES))
-    line.end.pause()
-    later.pop()()
-    assert line.transport.paused
-    line.end.resume()
-    assert not line.transport.paused
-
-
-def test_whoever_reads_no_answers_gets_no_more_and_is_read_no_further():
-    line = Line(say_ok)
-    line.send(GET)
-    line.end.pause_writing()
-    for _ in range(2):
-        line.send(GET * (MAX_WAITING_BYTES // len(GET)))
-    assert line.written == OK
-    assert line.transport.paused
-    line.end.resume_writing()
-    assert line.written == OK * (1 + 2 * (MAX_WAITING_BYTES // len(GET)))
-    assert not line.transport.paused
 
 
 def test_pipelined_bytes_wait_up_to_a_cap_and_reading_goes_on_afterwards():

@@ -1,11 +1,16 @@
+from itertools import pairwise
+
 from wire import Line
 
 from swarmgate.http1.answer import GOODBYE_MS, STALLED_WRITE_MS
-from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS
+from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, MAX_WAITING_BYTES, MOST_A_TURN
+from swarmgate.http1.connection import FULL_READ_BYTES
+from swarmgate.http1.cork import Cork
 from swarmgate.http1.sweep import NEVER
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 UPLOAD = b"POST /u HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 GOT = [("request", b"GET", b"/a"), ("complete", b"")]
 
 
@@ -96,3 +101,47 @@ def test_the_last_answer_has_its_time_to_leave_and_no_more():
     assert not line.transport.aborted
     line.pass_ms(1)
     assert line.transport.aborted
+
+
+def test_pipelined_requests_leave_the_rest_of_a_turn_to_others():
+    line, later, answered = Line(say_ok), [], [0]
+    line.sweep.cork = Cork(later.append)
+    line.send(GET * 3000)
+    assert line.transport.paused
+    line.send(GET * 10)  # what had been read already
+    while later:
+        answered.append(len(line.events) // 2)
+        turn, later[:] = later[:], []
+        for act in turn:
+            act()
+    assert max(after - before for before, after in pairwise(answered)) == MOST_A_TURN
+    assert line.written == ANSWER * 3010
+    assert not line.transport.paused
+
+
+def test_after_a_full_read_others_are_heard_first():
+    line, later = Line(), []
+    line.sweep.cork = Cork(later.append)
+    line.send(UPLOAD.replace(b": 9", b": 999999") + bytes(FULL_READ_BYTES))
+    assert line.transport.paused
+    later.pop()()
+    assert not line.transport.paused
+    line.send(bytes(FULL_READ_BYTES))
+    line.end.pause()
+    later.pop()()
+    assert line.transport.paused
+    line.end.resume()
+    assert not line.transport.paused
+
+
+def test_whoever_reads_no_answers_gets_no_more_and_is_read_no_further():
+    line = Line(say_ok)
+    line.send(GET)
+    line.end.pause_writing()
+    for _ in range(2):
+        line.send(GET * (MAX_WAITING_BYTES // len(GET)))
+    assert line.written == ANSWER
+    assert line.transport.paused
+    line.end.resume_writing()
+    assert line.written == ANSWER * (1 + 2 * (MAX_WAITING_BYTES // len(GET)))
+    assert not line.transport.paused
