@@ -312,6 +312,27 @@ def test_llm_gateways_72_the_model_that_answered_is_what_costs():
     assert (cell.level, cell.pending) == (9 * 1 + 3 * 2, 0)
 
 
+def test_a_rung_reserves_what_it_costs_itself():
+    text = LADDER.replace('"dear/large", "cheap/small"', '"cheap/small", "dear/large"')
+    text += '[agents]\nlimits = ["9 USD per 1d"]\n' + PRICES
+    bench, end = begun(b'{"model":"fast","max_tokens":9}', "x-swarmgate-agent: a", text=text)
+    cell = bench.gate.store.book.cells["agent a: USD per 86400s"]
+    assert cell.pending == 1 * 1 + 9 * 2
+    end.data_received(whole({"error": {"type": "overloaded_error"}}, "529 Overloaded"))
+    bench.dialler.succeed()
+    assert cell.pending == 1 * 100 + 9 * 900
+    bench.dialler.opened[-1][0].data_received(whole(UNARY))
+    assert (cell.level, cell.pending) == (9 * 100 + 3 * 900, 0)
+
+
+def test_a_rung_without_a_price_serves_nobody_whose_money_is_capped():
+    text = LADDER + '[agents]\nlimits = ["9 USD per 1d"]\n' + PRICES.partition('[prices."cheap')[0]
+    bench, end = begun(b'{"model":"fast","max_tokens":9}', "x-swarmgate-agent: a", text=text)
+    end.data_received(whole({"error": {"type": "overloaded_error"}}, "529 Overloaded"))
+    assert len(bench.dialler.dials) == 0
+    assert "cheap" not in {call.rungs[call.rung].target for call in bench.gate.pump.open}
+
+
 def test_no_complaint_is_forgotten():
     """One that no test has in its name concerns no gate of today; a new one is named here or tested."""
     names = re.findall(

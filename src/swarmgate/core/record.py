@@ -182,6 +182,9 @@ class Rung(NamedTuple):
     own: frozenset[str] | None = None
 
 
+_NO_COSTS: tuple[int, ...] = ()
+
+
 class Call:
     """One unit of egress work with identity, priority, deadline and effect."""
 
@@ -198,6 +201,7 @@ class Call:
         "committed",
         "content_ms",
         "context_tokens",
+        "costs",
         "crowded",
         "deadline_ms",
         "delivered",
@@ -249,7 +253,8 @@ class Call:
         self.arrived_ms = arrived_ms
         self.step = _UNATTRIBUTED
         self.team = self.tenant = ""  # the tenant is the team that its agent key names: only that one may see it
-        self.money = 0  # micro-units that it will probably cost; 0 = nobody counts
+        # micro-units that it will probably cost where it stands, and at each rung (-1 = not known); 0, () = nobody counts
+        self.money, self.costs = 0, _NO_COSTS
         self.model = ""  # as the caller named it, where its rung names none
         self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)
         self.trace = ""  # the trace id of its `traceparent`

@@ -35,17 +35,26 @@ def unfit(rung: "Rung", call: "Call") -> Reason | None:
     return None
 
 
+def _unfit_at(index: int, call: "Call") -> Reason | None:
+    """The same of the rung at that place; where money is capped, one without a price would cost nobody knows what."""
+    if call.costs and call.costs[index] < 0:
+        return Reason.POLICY_PRICE_UNKNOWN
+    return unfit(call.rungs[index], call)
+
+
 def has_fit(call: "Call", first: int) -> bool:
     """Whether a rung at or below `first` may serve the call."""
-    return any(unfit(rung, call) is None for rung in call.rungs[first:])
+    return any(_unfit_at(index, call) is None for index in range(first, len(call.rungs)))
 
 
 def step_to(call: "Call", first: int) -> bool:
     """Stand on the first rung at or below `first` that may serve the call; what lies between is passed over."""
     for index in range(first, len(call.rungs)):
-        reason = unfit(call.rungs[index], call)
+        reason = _unfit_at(index, call)
         if reason is None:
             call.rung = index
+            if call.costs:
+                call.money = call.costs[index]
             return True
         remember(call, Tried(index, reason))
     return False

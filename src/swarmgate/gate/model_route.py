@@ -123,8 +123,8 @@ class ModelRoutes:
         peeked = relay.peeked
         assert peeked is not None
         relay.call = call = self._call(relay, peeked, rungs, team)
-        provider = self.desk.targets[rungs[0].target].dialect.name
-        if call.caps is not None and not self.desk.exchanges.till.reserve(call, provider, *self._most(relay, peeked)):
+        till, targets = self.desk.exchanges.till, self.desk.targets
+        if call.caps is not None and not till.reserve(call, targets, *self._most(relay, peeked)):
             relay.call = None
             relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
         elif call.effect is Effect.WRITE:

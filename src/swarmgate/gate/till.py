@@ -5,12 +5,14 @@ A call reserves what its prompt and its likely output cost, as if no cache held 
 counted, at the prices of caches.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.price import Price, Used
-from swarmgate.core.record import Call
+from swarmgate.core.record import Call, Rung
 from swarmgate.facts.prices import PriceBook
+from swarmgate.gate.target import ModelTarget
 
 UNKNOWN: Final = -1
 _FREE: Final = Price(((0, 0),), ((0, 0),))
@@ -24,13 +26,19 @@ class Till:
     def __init__(self, prices: PriceBook) -> None:
         self._prices = prices
 
-    def reserve(self, call: Call, provider: str, prompt: int, output: int) -> bool:
-        """Put what so many tokens cost on the call; False if a cap in money holds and the price is not known."""
+    def reserve(self, call: Call, targets: Mapping[str, ModelTarget], prompt: int, output: int) -> bool:
+        """
+        Put what so many tokens cost on the call, at each of its rungs.
+
+        False if a cap in money holds and the price at the first is not known.
+        """
         if not _is_capped(call):
             return True
-        cost = self._cost(call, provider, Used(prompt, output))
-        call.money = max(1, cost)
-        return cost != UNKNOWN
+        used = Used(prompt, output)
+        costs = [self._cost_at(rung, call.model, targets[rung.target].dialect.name, used) for rung in call.rungs]
+        call.costs = tuple([UNKNOWN if cost == UNKNOWN else max(1, cost) for cost in costs])
+        call.money = max(1, costs[0])
+        return costs[0] != UNKNOWN
 
     def reserve_unread(self, call: Call, path: str) -> bool:
         """
@@ -49,11 +57,10 @@ class Till:
         (prompt, output), (read, apart) = usage, cached
         read = max(0, read)
         used = Used(prompt + apart, output, read, max(0, apart - read))
-        return UNKNOWN if UNKNOWN in usage else self._cost(call, provider, used)
+        return UNKNOWN if UNKNOWN in usage else self._cost_at(call.rungs[call.rung], call.model, provider, used)
 
-    def _cost(self, call: Call, provider: str, used: Used) -> int:
-        rung = call.rungs[call.rung]
-        cost = self._prices.cost_micro(rung.model or call.model, provider, used, rung.target)
+    def _cost_at(self, rung: Rung, model: str, provider: str, used: Used) -> int:
+        cost = self._prices.cost_micro(rung.model or model, provider, used, rung.target)
         return UNKNOWN if cost is None else cost
 
 
