@@ -109,6 +109,25 @@ def test_prompts_that_no_cache_holds_any_more_are_charged_whole():
     assert charged["tokens"] == (4_040, 0)
 
 
+def test_a_prompt_of_which_nobody_says_what_was_cached_is_charged_whole():
+    talk = Talk("anthropic")
+    for _ in range(LOOK_EVERY):
+        talk.ask(CLAUDE)
+    before = talk.cells()
+    body = json.dumps({"model": "m", "max_tokens": 100, "messages": "x" * 15_900}).encode()
+    talk.bench.client.data_received(
+        b"POST /v1/messages HTTP/1.1\r\nhost: g\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    taken = talk.cells()
+    assert taken["input"][0] - before["input"][0] < 600
+    talk.bench.client.eof_received()  # whoever learns that little is taken and leaves early must not send for nothing
+    assert talk.bench.ends[-1] == "cancelled"
+    after = talk.cells()
+    assert after["input"][0] - before["input"][0] == 15_902 // 4 + 1
+    assert after["tokens"][0] - before["tokens"][0] == 15_902 // 4 + 1 + taken["output"][1]
+    assert talk.bench.reserved == 0
+
+
 def test_a_cache_that_is_written_counts():
     written = CLAUDE | {"usage": CLAUDE["usage"] | {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 9_000}}
     _, charged = Talk("anthropic").ask(written)

@@ -229,6 +229,7 @@ class Call:
         "rungs",
         "score",
         "sent_ms",
+        "spared",
         "standing",
         "state",
         "step",
@@ -266,8 +267,8 @@ class Call:
         # what it may grow to; how long it may take on the last rung of several, where its answer is checked whole (0 = not)
         self.context_tokens = self.whole_ms = 0
         self.trail: tuple[Tried, ...] = ()  # attempts that failed, rungs that were passed over
-        self.prompt = 0
-        self.reserve = 0
+        self.prompt = self.reserve = 0
+        self.spared = 0  # of the prompt: what a cache probably holds, so that it is not taken
         self.deadline_ms = arrived_ms + 300_000
         self.wait_until_ms = arrived_ms + 20_000
         self.content_ms = 8_000  # until the first content: the trigger of degradation (essay A)

@@ -198,10 +198,16 @@ def _route(call: Call) -> Route:
 
 
 def _settle(call: Call, used: int, cost: int = -1, beyond: int = 0) -> Commands:
-    """End the attempt's reservations; unknown use and cost are charged as estimated, `beyond` of it is prompt."""
+    """
+    End the attempt's reservations; `beyond` of what was used is prompt.
+
+    Unknown use and cost are charged as estimated, and all of the prompt: nobody said that a cache held any.
+    """
     route = _route(call)
     left = call.reserved_left
-    spent = left if used < 0 else used
+    spent = used
+    if used < 0:
+        spent, beyond = left + call.spared, call.spared
     slots = route.whole if call.committed else route.whole + route.first_byte
     if not call.delivered:
         slots += route.ways

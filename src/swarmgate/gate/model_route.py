@@ -164,6 +164,7 @@ class ModelRoutes:
             if len(call.rungs) > 1:
                 charge = common_charge([rung.charge for rung in call.rungs])
             call.prompt, call.reserve = charged(charge, peeked.prompt_tokens, allowed, likely)
+            call.spared = max(0, peeked.prompt_tokens - call.prompt)
         else:
             call.prompt = peeked.prompt_tokens
 
