@@ -372,3 +372,11 @@ def test_places_granted_without_the_store_are_held_until_they_end():
     kernel.settle(made, "far", (("slots", 0, 0),), 20, last=True)
     assert isinstance(kernel.take(made, asked, 119), Denied)
     assert isinstance(kernel.take(made, asked, 120), Granted)
+
+
+def test_a_place_for_which_nothing_is_left_to_count_is_no_hold():
+    made = book(slots=SLOTS)
+    kernel.settle(made, "absurd", (Usage("slots", 0, EXACT * 9),), 1_000_001, last=False)
+    kernel.settle(made, "late", (Usage("slots", 0, 1),), 1_000_002, last=False)
+    assert list(made.cells["slots"].leases) == ["absurd"]
+    assert made.cells["slots"].pending == EXACT - 1

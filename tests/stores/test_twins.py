@@ -3,8 +3,12 @@
 import pytest
 from valkey_book import ScriptDecider, book_of
 
+from swarmgate.core.book import Usage
+from swarmgate.core.commands import Settle
+from swarmgate.core.limits import EXACT
+from swarmgate.core.operations import Define
 from swarmgate.testing.decider import state_of
-from swarmgate.testing.kit import StoreChecks
+from swarmgate.testing.kit import LATER_MS, SLOTS, StoreChecks
 from swarmgate.testing.twins import WORLD, Twins, run_twins
 
 SHARED = {name: limits.line for name, limits in WORLD.items() if limits.line}
@@ -33,6 +37,15 @@ def test_and_so_they_do_in_a_cluster(cluster):
 @pytest.mark.seeds
 def test_for_long(server):
     run_twins(machine(server.client), 3_000)
+
+
+def test_a_place_for_which_nothing_is_left_to_count_is_no_hold(server):
+    script = ScriptDecider(server.client, {}, "nothing")
+    claims = [("absurd", EXACT * 9), ("late", 1), ("late", 0)]
+    told = [Settle(lease, (Usage("s", 0, used),), last=not used) for lease, used in claims]
+    for operations in ([Define("s", SLOTS)], *([one] for one in told)):
+        script.decide(operations, LATER_MS)
+    assert "late" not in book_of(server.client, "nothing").cells["s"].leases
 
 
 class TestScript(StoreChecks):

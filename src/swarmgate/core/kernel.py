@@ -152,7 +152,9 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
         held = cell.leases.get(lease)
         if limits.kind is BudgetKind.LEASES:
             if told > 0 and held is None:
-                hold(cell, lease, min(told, EXACT - 1 - cell.pending), now_ms + ADOPTED_MS)
+                room = EXACT - 1 - cell.pending
+                if room > 0:  # nothing is no hold
+                    hold(cell, lease, min(told, room), now_ms + ADOPTED_MS)
             elif limits.hold_ms:
                 end_hold(cell, lease, now_ms)
             elif held is not None and not held.firm:

@@ -107,7 +107,8 @@ local function settle_one(cell, lease, reserved, used, last)
   if cell.at_ms ~= book.now_ms then touch(cell, book.now_ms) end
   if cell.limits.kind == LEASES then
     if used > 0 and not held_by(cell, lease) then -- granted without this store: held from now on
-      hold(cell, lease, min(used, EXACT - 1 - cell.pending), book.now_ms + ADOPTED_MS)
+      local room = EXACT - 1 - cell.pending
+      if room > 0 then hold(cell, lease, min(used, room), book.now_ms + ADOPTED_MS) end -- nothing is no hold
       return 0
     end
     end_hold(cell, lease, book.now_ms)
