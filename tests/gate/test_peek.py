@@ -105,3 +105,9 @@ def test_a_long_body_is_read_like_a_short_one():
     for wrong in (b"[%b]" % LONG[11:], b'{"model": "m", %b' % LONG, b'{"model": 1, %b}' % LONG):
         with pytest.raises(BadInput):
             peek(wrong)
+
+
+def test_options_as_long_as_a_body_are_refused():
+    body = b'{"model":"m","stream_options":{%b}}' % b",".join(b'"k%d":1' % number for number in range(LONG_BYTES))
+    with pytest.raises(BadInput, match="stream_options"):
+        peek(body)

@@ -101,6 +101,13 @@ def test_what_is_no_schema(form):
     assert schema_in({"response_format": Raw(json.dumps(form).encode())}) is None
 
 
+TWICE_EACH = {
+    "$ref": "#/$defs/0",
+    "$defs": {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}] * 2} for number in range(40)}
+    | {"40": {"type": "integer"}},
+}
+
+
 @pytest.mark.parametrize(
     ("schema", "text", "holds"),
     [
@@ -111,6 +118,9 @@ def test_what_is_no_schema(form):
         ({"type": "nonsense"}, "{}", True),
         ({"type": "string", "pattern": "(a+)+$"}, json.dumps("a" * 40 + "b"), True),  # nor is a pattern run
         ({"$ref": "#"}, "{}", True),
+        (TWICE_EACH, "1", True),  # 2^40 looks are not taken
+        ({"uniqueItems": True}, json.dumps([{"a": number} for number in range(20_000)]), True),
+        ({"uniqueItems": True}, "[1,1]", False),
     ],
 )
 def test_a_schema_cannot_harm_the_gate(schema, text, holds):

@@ -78,6 +78,8 @@ def peek(body: bytes) -> Peeked:
     compact = _encode(fields)
     if len(compact) != len(body) and not is_long and not _is_single(body, fields):
         raise BadInput("body", _TWICE)
+    if is_long and memoryview(fields.get(_OPTIONS, _NOTHING)).nbytes > LONG_BYTES:
+        raise BadInput(_OPTIONS, f"is longer than {LONG_BYTES} bytes")
     stream = bytes(fields["stream"]) if "stream" in fields else b"false"
     if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")

@@ -2,11 +2,13 @@
 The last rung of a ladder may be a small model, if what it answers has the form that the caller asked for (essay A).
 
 So on that rung an answer is held until it is whole, and read against the caller's own JSON schema; one that does not fit
-is an error, not an answer. A schema comes from a caller: it fetches nothing, and its regular expressions are not run.
+is an error, not an answer. A schema comes from a caller: it fetches nothing, its regular expressions are not run, and it
+is given up when reading against it takes long, since a few references to each other can make that last for years.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -23,9 +25,15 @@ from swarmgate.providers.errors import Failure
 
 MOST_HELD_BYTES = 4 * 1024 * 1024
 MOST_SCHEMA_BYTES = 64 * 1024
+MOST_S = 0.05  # of the loop; a usual answer takes a few ms
+MOST_UNIQUE = 100  # items that are compared with each other
 _PLACES = ("response_format", "text", "output_format", "output_config")  # chat, Responses, Anthropic's two
 _NO_REGEX: dict[str, Any] = dict.fromkeys(("pattern", "patternProperties"), lambda *_: ())
 BAD_OUTPUT = Outcome(Kind.BAD_OUTPUT, *ROWS[Kind.BAD_OUTPUT], None)
+
+
+class TookTooLong(Exception):
+    """An answer could not be read against a schema in `MOST_S`."""
 
 
 def asks_for_form(fields: Mapping[str, Raw]) -> bool:
@@ -66,10 +74,37 @@ def checker() -> Callable[[Mapping[str, object], object], bool]:
     from referencing import Registry  # noqa: PLC0415  see above
     from referencing.exceptions import Unresolvable  # noqa: PLC0415  see above
 
-    validator, nowhere = extend(Draft202012Validator, _NO_REGEX), Registry[Any]()
-    unusable = (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError)
+    until_s = 0.0
+
+    def in_time(check: Callable[..., Any]) -> Callable[..., Any]:
+        def look(*said: Any) -> Any:
+            if perf_counter() > until_s:
+                raise TookTooLong
+            return check(*said)
+
+        return look
+
+    def unique(validator: Any, wanted: Any, items: Any, schema: Any) -> Any:
+        is_long = isinstance(items, list) and len(items) > MOST_UNIQUE
+        return () if is_long else Draft202012Validator.VALIDATORS["uniqueItems"](validator, wanted, items, schema)
+
+    rules = {**Draft202012Validator.VALIDATORS, **_NO_REGEX, "uniqueItems": unique}
+    validator = extend(Draft202012Validator, {name: in_time(check) for name, check in rules.items()})
+    nowhere = Registry[Any]()
+    unusable = (
+        SchemaError,
+        UnknownType,
+        Unresolvable,
+        RecursionError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        TookTooLong,
+    )
 
     def follows(schema: Mapping[str, object], value: object) -> bool:
+        nonlocal until_s
+        until_s = perf_counter() + MOST_S
         try:
             return bool(validator(schema, registry=nowhere).is_valid(value))
         except unusable:
