@@ -2,10 +2,14 @@
 
 import json
 
+import pytest
 from stage import UNARY, warm, whole
 from wires import Bench
 
+from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import Scope, key_hash
+from swarmgate.gate.peek import peek
+from swarmgate.gate.turns import read_conversation
 
 TEXT = """
 [targets.up]
@@ -144,3 +148,9 @@ def test_who_leaves_leaves_the_child():
     agent.bench.client.connection_lost(None)
     assert agent.bench.ends == ["cancelled"]
     assert agent.bench.reserved == 0
+
+
+def test_messages_that_are_none_are_told_before_they_are_all_read():
+    body = b'{"model":"m","messages":[%b1]}' % (b"1," * 1_000_000)
+    with pytest.raises(BadInput, match="no list of messages"):
+        read_conversation(peek(body), b"/v1/chat/completions")

@@ -14,6 +14,14 @@ from swarmgate.core.errors import BadInput
 from swarmgate.gate.peek import BYTES_PER_TOKEN, Peeked, peek
 from swarmgate.providers.dialect import CHAT, MESSAGES
 
+
+class _Said(msgspec.Struct, gc=False):
+    """What every message has."""
+
+    role: str
+
+
+_roles = msgspec.json.Decoder(list[_Said]).decode  # counts messages; a list of millions of numbers ends at its first
 _list = msgspec.json.Decoder(list[Raw]).decode
 _message = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
@@ -39,9 +47,9 @@ def read_conversation(peeked: Peeked, path: bytes) -> Conversation | None:
     if path.decode("ascii", "replace") not in {CHAT, MESSAGES} or "messages" not in peeked.fields:
         return None
     try:
-        messages = _list(peeked.fields["messages"])
-        if len(messages) > MOST_TURNS:
+        if len(_roles(peeked.fields["messages"])) > MOST_TURNS:
             return None
+        messages = _list(peeked.fields["messages"])
         turns = [_turn(raw) for raw in messages]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput("messages", f"is no list of messages: {error}") from None
