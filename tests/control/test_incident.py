@@ -136,7 +136,7 @@ def subjects():
 def test_the_mean_hid_it(story):
     blown = story.marks["blown"], story.marks["ceiling"]
     everybody, batch = story.agents.times(*blown), story.agents.times(*blown, BATCH)
-    assert everybody.mean_ms < 2_500
+    assert everybody.mean_ms < everybody.p99_ms / 10  # the users': 2 s and 40 s
     assert everybody.p99_ms > 35_000
     assert batch.p99_ms > 35_000
     assert story.agents.times(*blown, incident.DENSE).p99_ms < 8_000

@@ -6,6 +6,7 @@ crash forgets everything but what is already on its way, as kill -9 does.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from swarmgate.core.commands import Answer, Intent, Lose, Note
@@ -164,7 +165,7 @@ class SimGate:
             for policy in self._setting.policies
             for name, _ in policy.limits()
         }
-        link.bind(guard.heard, self.later)
+        link.bind(guard.heard, partial(self._plan, self._epoch))  # what a dead process asked is answered to nobody
         self.guard = guard
         return guard
 
@@ -180,7 +181,10 @@ class SimGate:
 
     def later(self, at_ms: int, act: Callable[..., object], *arguments: Any) -> None:
         """Plan something that this process does."""
-        self._setting.time.at(at_ms, self._do, self._epoch, act, arguments)
+        self._plan(self._epoch, at_ms, act, *arguments)
+
+    def _plan(self, epoch: int, at_ms: int, act: Callable[..., object], *arguments: Any) -> None:
+        self._setting.time.at(at_ms, self._do, epoch, act, arguments)
 
     def _do(self, epoch: int, act: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         if epoch != self._epoch or not self.alive:
