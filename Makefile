@@ -11,7 +11,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
 	touch $(READY)
 
-test: lint unit
+test: $(READY)  # both at once: lint has no need of the second processor
+	$(MAKE) --no-print-directory -j 2 lint unit
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks

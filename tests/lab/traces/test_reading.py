@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swarmgate.lab.traces.formats import FORMATS
@@ -138,6 +138,7 @@ def test_nothing_is_lost_and_time_never_falls(rows):
 
 
 @given(st.binary(max_size=200))
+@example(b"\r\x00")
 def test_any_bytes_are_a_trace_or_a_typed_error(raw):
     with contextlib.suppress(TraceError):
         assert read(raw).calls

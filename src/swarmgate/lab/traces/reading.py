@@ -78,10 +78,11 @@ def _lines(raw: IO[bytes], name: str) -> Iterator[str]:
 
 def _csv_rows(lines: Iterator[str], name: str) -> Iterator[Row]:
     reader = csv.reader(lines)
-    header = [column.strip() for column in next(reader)]
+    rows = _cells(reader, name)
+    header = [column.strip() for column in next(rows)]
     if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
         raise TraceError(name, 1, LINE, "has no commas; cells are separated by commas")
-    for cells in _cells(reader, name):
+    for cells in rows:
         if not cells:
             continue
         if len(cells) != len(header):
