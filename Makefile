@@ -2,13 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: test lint unit demo up test-peers bench soak seeds clean
 
-$(READY): pyproject.toml constraints.txt
+$(RUNS): pyproject.toml constraints.txt  # what the program itself needs
+	@echo "installing swarmgate into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) .
+	touch $(RUNS)
+
+$(READY): $(RUNS)
+	@echo "installing what its tests need"
+	$(INSTALL) '.[test]'
 	touch $(READY)
 
 test: $(READY)  # both at once: lint has no need of the second processor
@@ -36,10 +44,10 @@ soak: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
-demo: $(READY)
+demo: $(RUNS)
 	$(BIN)/swarmgate demo
 
-up: $(READY)
+up: $(RUNS)
 	$(BIN)/swarmgate up
 
 clean:
