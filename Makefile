@@ -29,8 +29,8 @@ lint: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tests/file_length.py
 
-unit: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "not peers and not seeds and not soak"
+unit: $(READY)  # a third of the time tests wait for sockets, so three at once for two processors
+	$(BIN)/python -m pytest -n 3 -m "not peers and not seeds and not soak"
 
 test-peers: $(READY)
 	$(BIN)/python -m pytest -m peers -rs
