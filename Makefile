@@ -8,10 +8,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 .PHONY: test lint unit demo up test-peers bench soak seeds clean
 
-$(RUNS): pyproject.toml constraints.txt  # what the program itself needs
+$(RUNS): pyproject.toml constraints.txt  # what the program itself needs, and the drawings of its pages
 	@echo "installing swarmgate into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) .
+	$(INSTALL) '.[plots]'
 	touch $(RUNS)
 
 $(READY): $(RUNS)

@@ -23,6 +23,7 @@ from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.mix import MIX
 
 EXAMPLE = "Example: swarmgate demo --seconds 20"
+NO_DRAWINGS = "Without drawings: matplotlib is not installed (pip install 'swarmgate[plots]')."
 USE_IT = """
 [bold]Use it[/] with a key of your own, here:
   OPENAI_API_KEY=sk-... make up      # the same as: swarmgate up
@@ -90,12 +91,17 @@ def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_
     warning = plan.workload(1).warning
     if warning:
         console.print(f"[yellow]{plan.profile}: {warning}[/]")
-    if can_draw():
-        console.print(f"Drawings: [bold]{drawn}[/]", soft_wrap=True)
-    else:
-        missing = "Without drawings: matplotlib is not installed (pip install 'swarmgate[plots]')."
-        console.print(f"The same as a page: [bold]{drawn}[/]\n{missing}", soft_wrap=True)
+    tell_page(console, drawn)
     console.print(USE_IT, soft_wrap=True)
+
+
+def tell_page(console: Console, drawn: Path) -> None:
+    """Where the page stands; what is in brackets is no markup."""
+    if can_draw():
+        console.print("Drawings:", drawn, soft_wrap=True, markup=False)
+        return
+    console.print("The same as a page:", drawn, soft_wrap=True, markup=False)
+    console.print(NO_DRAWINGS, soft_wrap=True, markup=False)
 
 
 def _stay(plan: DemoPlan, folder: Path, talk: Console) -> None:
