@@ -15,8 +15,6 @@ from swarmgate.lab.agents.records import CallRow, Fate
 from swarmgate.lab.agents.swarm import Swarm
 from swarmgate.lab.workload import Player
 
-LOOK_S = 0.5
-
 
 class LoadFigures(NamedTuple):
     """
@@ -70,13 +68,8 @@ async def _run(
     def look() -> None:
         answered = swarm.counts[Fate.ANSWERED.value]
         see(Now(loop.time() - began_s, swarm.counts["wanted"], answered, len(rows) - answered, len(swarm.jobs)))
-        timers[0] = loop.call_later(LOOK_S, look)
 
-    timers = [loop.call_later(LOOK_S, look)]
-    try:
-        await swarm.run(seconds)
-    finally:
-        timers[0].cancel()
+    await swarm.run_seen(seconds, look)
     return figures(rows, seconds)
 
 

@@ -19,6 +19,7 @@ from swarmgate.lab.agents.ways import NO, Way, deferral_of
 from swarmgate.lab.agents.wire import Answer, Send
 from swarmgate.lab.workload import Player, Wanted
 
+LOOK_S = 0.5
 CONNECTIONS = 8  # of one agent; more would be a bug of the agent
 HEARTBEAT_S = 15.0
 CONNECTS_PER_S = 1_000
@@ -131,6 +132,22 @@ class Swarm:
         for _, own in self._agents:
             own.close()
         self._sweep.stop()
+
+    async def run_seen(self, seconds: float, see: Callable[[], None]) -> None:
+        """The same; `see` is called twice a second meanwhile."""
+
+        async def looking() -> None:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                see()
+
+        task = self._loop.create_task(looking(), name="swarm seen")
+        try:
+            await self.run(seconds)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     async def _gather(self) -> None:
         """The first heartbeat of all agents; then one every `HEARTBEAT_S` each, evenly spread."""

@@ -31,7 +31,6 @@ AT_ONCE = 4
 WANTED_PER_S = 16  # of each host, where 10 pass: whoever never asks for more learns nothing
 AGENTS = 100  # of each host: one agent has few places in a line
 PART_MS = 10_000
-LOOK_S = 0.5
 FOUND_USE, FOUND_REFUSED = 0.7, 0.05
 _RATE: dict[str, Any] = {"limit": TRUE, "window_ms": WINDOW_MS}
 HOSTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -118,13 +117,8 @@ async def _play(port: int, seconds: int, see: Callable[[float], None]) -> int:
 
     def look() -> None:
         see((swarm.now_ms - swarm.zero_ms) / 1_000 if swarm.zero_ms else 0.0)
-        timers[0] = loop.call_later(LOOK_S, look)
 
-    timers = [loop.call_later(LOOK_S, look)]
-    try:
-        await swarm.run(seconds)
-    finally:
-        timers[0].cancel()
+    await swarm.run_seen(seconds, look)
     return swarm.zero_ms
 
 
