@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from sqlalchemy import select
-from sqlalchemy.exc import DatabaseError
 
 from swarmgate.control.gathering import OPEN, Gathering, Open
 from swarmgate.control.pricing import Pricer, pricer
@@ -18,6 +17,7 @@ from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.reader import Position
 from swarmgate.stores.journal.segments import FOLDER
 from swarmgate.stores.sql.changes import write
+from swarmgate.stores.sql.damage import FILE_ERRORS, said
 from swarmgate.stores.sql.forgetting import forget
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, imported
@@ -99,8 +99,8 @@ class Importer:
         try:
             with self.ledger.connection() as link:
                 return not forget(link, now_ms)
-        except DatabaseError as error:
-            raise OSError(str(error.orig)) from error
+        except FILE_ERRORS as error:
+            raise OSError(said(error)) from error
 
     def gate_died(self, at_ms: int) -> None:
         """The gate is gone; if it did not say so, what was open with it is marked. Errors: OSError."""
@@ -134,7 +134,7 @@ class Importer:
         try:
             with self.ledger.connection() as link:
                 write(link, gathering.changes, told)
-        except DatabaseError as error:
+        except FILE_ERRORS as error:
             self._load()
-            raise OSError(str(error.orig)) from error
+            raise OSError(said(error)) from error
         self._position, self._total = position, told["rows"]

@@ -90,6 +90,15 @@ def test_a_damaged_file_is_refused_or_whole_and_never_replaced(tmp_path_factory,
     ledger.close()
 
 
+@pytest.mark.parametrize("open_it", [Ledger.opened, Ledger.to_read])
+def test_a_schema_that_is_no_text_is_told_like_any_damage(tmp_path, whole, open_it):
+    data = whole.read_bytes()
+    at = data.index(b"CREATE TABLE calls")
+    (tmp_path / FILE).write_bytes(data[: at + 7] + b"\x80" * 32 + data[at + 39 :])
+    with pytest.raises(BadInput, match="what it holds is no text"):
+        open_it(tmp_path)
+
+
 def test_a_file_of_something_else(tmp_path):
     (tmp_path / FILE).write_bytes(b"no database at all, but long enough to be read as one" * 99)
     for opened in (Ledger.opened, Ledger.to_read):

@@ -17,10 +17,10 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql.damage import FILE_ERRORS, said
 
 FILE: Final = "ledger.sqlite3"
 _CHECKED_BYTES: Final = 512 * 1024 * 1024  # a check reads the whole file; a larger one is checked as far as it is used
@@ -50,9 +50,9 @@ class Ledger:
             else:
                 ledger._check(path)
             ledger._migrate(path)
-        except DatabaseError as error:
+        except FILE_ERRORS as error:
             ledger.close()
-            raise BadInput(str(path), f"is no ledger, or a damaged one ({error.orig}); {_WHAT_TO_DO}") from None
+            raise BadInput(str(path), f"is no ledger, or a damaged one ({said(error)}); {_WHAT_TO_DO}") from None
         except BadInput:
             ledger.close()
             raise
@@ -68,9 +68,9 @@ class Ledger:
         try:
             with ledger.connection() as link:
                 version = MigrationContext.configure(link).get_current_revision()
-        except DatabaseError as error:
+        except FILE_ERRORS as error:
             ledger.close()
-            raise BadInput(str(path), f"cannot be read: {error.orig}") from None
+            raise BadInput(str(path), f"cannot be read: {said(error)}") from None
         if version not in _known():
             ledger.close()
             raise BadInput(str(path), f"has the schema {version}, which this program does not know; use a newer one")

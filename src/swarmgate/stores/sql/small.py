@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, MetaData, create_engine, event, text
-from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql.damage import FILE_ERRORS, said
 
 _BUSY_S = 5
 
@@ -42,7 +42,7 @@ def opened(path: Path, metadata: MetaData, schema: int, holds: str) -> Engine:
                 raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
             metadata.create_all(link)
             link.execute(text(f"PRAGMA user_version={schema}"))
-    except DatabaseError as error:
+    except FILE_ERRORS as error:
         engine.dispose()
-        raise BadInput(str(path), f"cannot be used ({error.orig}); restore a backup: it has {holds}") from None
+        raise BadInput(str(path), f"cannot be used ({said(error)}); restore a backup: it has {holds}") from None
     return engine

@@ -16,10 +16,10 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DatabaseError
 
 from swarmgate.core.once import KEPT_MS, Record, Ruling, Standing, rule
 from swarmgate.stores.sql import small
+from swarmgate.stores.sql.damage import FILE_ERRORS, said
 
 FILE: Final = "writes.sqlite3"
 SCHEMA: Final = 1
@@ -89,8 +89,8 @@ class Writes:
                     told |= {"since_ms": now_ms, "expires_ms": now_ms + KEPT_MS, "status": 0, "body": None}
                     added = insert(writes).values(key=key, **told)
                     link.execute(added.on_conflict_do_update(index_elements=["key"], set_=told))
-        except DatabaseError as error:
-            raise OSError(str(error.orig)) from error
+        except FILE_ERRORS as error:
+            raise OSError(said(error)) from error
         if found is None or ruling is Ruling.PROCEED:
             return ruling, None
         return ruling, Stored(found["call"], found["status"], found["content_type"], found["body"])
@@ -107,8 +107,8 @@ class Writes:
                 if answer is not None:
                     told |= {"status": answer.status, "content_type": answer.content_type, "body": answer.body}
                 link.execute(writes.update().where(own).values(**told))
-        except DatabaseError as error:
-            raise OSError(str(error.orig)) from error
+        except FILE_ERRORS as error:
+            raise OSError(said(error)) from error
 
     def close(self) -> None:
         """Let the file go."""
