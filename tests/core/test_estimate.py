@@ -9,6 +9,7 @@ from swarmgate.core.estimate import (
     LOOK_EVERY,
     MOST_KINDS,
     STEPS,
+    TOKENS_A_WEIGHT,
     Charge,
     OutputEstimate,
     Outputs,
@@ -59,6 +60,25 @@ def test_it_stays_small_whatever_it_is_told(tokens):
     assert sum(estimate._counts.values()) == estimate._total < HALVE_AT
     assert all(count > 0 for count in estimate._counts.values())
     assert estimate.reserve(0) >= 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 4_000), st.integers(1, 4_000)), min_size=LOOK_EVERY, max_size=60))
+def test_the_share_of_prompts_that_counts_is_the_90th_percentile_of_their_tokens(prompts):
+    estimate, shares = OutputEstimate(), []
+    for counted, prompt in prompts:
+        estimate.read(min(counted, prompt), prompt)
+        shares += [-(-min(counted, prompt) * 1_000 // prompt)] * (1 + prompt // TOKENS_A_WEIGHT)
+    exact = max(1, sorted(shares)[-(-len(shares) * 9 // 10) - 1])
+    assert exact <= estimate.fresh_permille <= min(1_000, exact + exact // STEPS + 1)
+
+
+def test_many_small_prompts_that_a_cache_held_say_nothing_of_a_large_one():
+    estimate = OutputEstimate()
+    for _ in range(200):
+        estimate.read(0, 100)
+    assert estimate.fresh_permille <= 10
+    estimate.read(90_000, 100_000)
+    assert estimate.fresh_permille >= 900
 
 
 def test_kinds_learn_apart_and_their_number_is_bounded():

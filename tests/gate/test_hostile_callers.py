@@ -40,7 +40,9 @@ def test_hi_01_05_06_11_what_two_readers_could_read_differently_is_sent_to_nobod
     warm(bench.gate)
     for at in range(0, len(SMUGGLED[name]), 16_384):
         bench.client.data_received(SMUGGLED[name][at : at + 16_384])
-    assert 400 <= int(b"".join(bench.wire.written).split()[1]) < 500
+    said = b"".join(bench.wire.written)
+    assert 400 <= int(said.split()[1]) < 500
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["code"].startswith("caller_")
     assert bench.dialler.dials == []
     assert not bench.gate.pump.open
 
@@ -68,6 +70,12 @@ def test_hi_07_a_body_of_tiny_chunks_costs_no_more_than_its_bytes_times_a_hundre
     assert json.loads(wire.written[0].partition(b"\r\n\r\n")[2])["messages"] == "x" * 5_000
     end.data_received(whole(UNARY))
     assert bench.ends == ["answered"]
+
+
+def test_hi_07_a_quarter_of_a_megabyte_of_tiny_chunks_at_once_is_refused():
+    status, error = answered(CHAT + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 43_000)
+    assert (status, error["code"]) == (400, "caller_chunks_too_small")
+    assert "24 bytes" in error["message"]
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])

@@ -1,5 +1,6 @@
 """What an answer says of how it was served: our limits as their owner states them, and the revision in force."""
 
+import json
 import re
 
 import pytest
@@ -40,6 +41,33 @@ def test_the_fields_of_an_answer():
     assert fields["ratelimit-policy"] == '"up/first: requests per 60s";q=100;w=60'
     left = [int(re.fullmatch(r'"up/first: requests per 60s";r=(\d+);t=\d+', one["ratelimit"])[1]) for one in seen]
     assert left[0] == left[1] + 1 > 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("gpt-4o-mini", b"gpt-4o-mini"),
+        ("caf\u00e9", b"caf?"),
+        ("m\r\nset-cookie: a=1", rb"'m\r\nset-cookie: a=1'"),
+    ],
+)
+def test_where_no_route_renames_it_the_model_is_the_caller_s(asked, told):
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request(body=json.dumps({"model": asked}).encode()))
+    bench.dialler.succeed()
+    bench.dialler.opened[0][0].data_received(whole(UNARY))
+    assert b"\r\nx-swarmgate-model: %b\r\n" % told in bench.wire.written[-1]
+
+
+def test_of_what_is_not_read_no_model_is_told():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request("/v1/files", b"{}", "POST"))
+    bench.dialler.succeed()
+    bench.dialler.opened[0][0].data_received(whole(UNARY))
+    assert b"x-swarmgate-key-id" in bench.wire.written[-2]
+    assert b"x-swarmgate-model" not in bench.wire.written[-2]
 
 
 @pytest.mark.parametrize(

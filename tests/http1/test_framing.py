@@ -125,6 +125,28 @@ BROKEN = [
 ]
 
 
+def test_chunks_of_a_byte_each_are_refused_before_many_of_them_are_read():
+    reader, read_ = of_chunks(), b"1\r\nx\r\n" * 40_000
+    with pytest.raises(BadBody) as caught:
+        reader.feed(read_)
+    assert (caught.value.field, caught.value.reason) == ("chunk", "chunks_too_small")
+
+
+@pytest.mark.parametrize("a_read", [100, 1_000])
+def test_chunks_of_a_byte_each_are_refused_however_they_come(a_read):
+    with pytest.raises(BadBody):
+        read(of_chunks(), [b"1\r\nx\r\n" * a_read] * (1_000_000 // a_read))
+
+
+@pytest.mark.parametrize(
+    ("size", "a_read"), [(1, 1), (4, 64), (9, 100), (16, 11_000)], ids=["bytes", "tokens", "words", "lines"]
+)
+def test_what_writes_as_it_goes_is_read_for_ever(size, a_read):
+    reader, chunk = of_chunks(), b"%x\r\n%b\r\n" % (size, b"x" * size)
+    for _ in range(max(2, 40_000 // a_read)):
+        assert len(reader.feed(chunk * a_read)) == size * a_read
+
+
 @pytest.mark.parametrize(("raw", "reason"), BROKEN, ids=lambda value: repr(value)[:40])
 def test_broken_chunks_are_refused_whole_or_byte_by_byte(raw, reason):
     for parts in ([raw], [bytes([byte]) for byte in raw]):

@@ -97,4 +97,5 @@ def test_fixed_heads_are_heads():
 def test_an_error_of_ours_has_the_shape_the_sdks_read():
     headers, body = error_body(429, "policy_wait", 'say "when"\n')
     assert headers == [(b"content-type", b"application/json")]
-    assert json.loads(body) == {"error": {"message": 'say "when"\n', "type": "http_429", "code": "policy_wait"}}
+    error = {"message": 'say "when"\n', "type": "invalid_request_error", "param": None, "code": "policy_wait"}
+    assert json.loads(body) == {"error": error}

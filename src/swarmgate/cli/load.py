@@ -14,7 +14,7 @@ from swarmgate.cli.telling import Telling
 from swarmgate.lab.agents.endpoint import ToEndpoint, header_of, place_of
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.load import LoadFigures, Now, run_load
-from swarmgate.lab.traces.mix import workload
+from swarmgate.lab.traces.mix import Workload, workload
 
 EXAMPLE = "Example: swarmgate load mix --to http://127.0.0.1:8787/v1 --agents 200 --rate 10 --seconds 30"
 
@@ -51,20 +51,21 @@ def load(  # noqa: PLR0913, PLR0917  one option each
             telling.at(found.name, min(1.0, now.seconds / seconds), told)
 
         measured = run_load(place, way, found.players, float(seconds), see)
-    if as_json:
-        print(
-            json.dumps(
-                {**measured._asdict(), "profile": found.name, "warning": found.warning, "sources": found.sources}
-            )
-        )
-    else:
-        Console().print(_table(measured, f"{found.name} to {to}"))
-        if found.warning:
-            print(found.warning)
+    _tell(measured, found, to, as_json=as_json)
     if not measured.answered:
         nobody = set(measured.statuses) <= {0}
         print("nothing answered" + (f" at {to}" if nobody else ""), file=sys.stderr)
         raise typer.Exit(Exit.UNREACHABLE if nobody else Exit.FAILED)
+
+
+def _tell(measured: LoadFigures, found: Workload, to: str, *, as_json: bool) -> None:
+    if as_json:
+        beside = {"profile": found.name, "warning": found.warning, "sources": found.sources}
+        print(json.dumps({**measured._asdict(), **beside}))
+        return
+    Console().print(_table(measured, f"{found.name} to {to}"))
+    if found.warning:
+        print(found.warning)
 
 
 def _table(measured: LoadFigures, title: str) -> Table:

@@ -41,18 +41,9 @@ def up(
     leave_no_dump()
     if config is None and (hint := configured.unread()):
         _say(hint)
-    read = configured.read(config)
-    try:
-        fitting = descriptors.connections(read.connections, len(read.targets), descriptors.raise_limit())
-    except BadInput as bad:
-        _say(str(bad))
-        raise typer.Exit(Exit.USAGE) from None
-    read = read.model_copy(update={"connections": fitting})
+    read = _that_fits(configured.read(config))
     listen = read.listen if port is None else Listen(read.listen.host, port)
-    for name, target in read.targets.items():
-        if (target.base_url.host, target.base_url.port) == listen:
-            _say(f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider")
-            raise typer.Exit(Exit.USAGE)
+    _refuse_itself(read, listen)
     folder = state or state_folder(listen)
     setting = data.Setting(
         listen,
@@ -61,21 +52,47 @@ def up(
         _say,
         lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
         _bug,
-        None if config is None else lambda: _again(config, fitting),
+        None if config is None else lambda: _again(config, read.connections),
         frozenset(key.get_secret_value() for one in read.targets.values() for key in one.keys.values()),
     )
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        try:
-            left = runner.run(data.serve(read, setting))
-        except data.Stop as stop:
-            _say(stop.sentence)
-            raise typer.Exit(stop.code) from None
+    left = _serve(read, setting)
     if left:
         _say(f"stopped with {left} calls still open")
     raise typer.Exit(Exit.FAILED if left else Exit.OK)
 
 
-def _again(file: Path, connections: int) -> Config:
+def _that_fits(read: Config) -> Config:
+    """The configuration with as many connections as the system allows. Ends the command if it asks for more."""
+    try:
+        fitting = descriptors.connections(read.connections, len(read.targets), descriptors.raise_limit())
+    except BadInput as bad:
+        raise _refused(str(bad)) from None
+    return read.model_copy(update={"connections": fitting})
+
+
+def _refuse_itself(read: Config, listen: Listen) -> None:
+    """A gate that is its own target would call itself for ever. Ends the command."""
+    for name, target in read.targets.items():
+        if (target.base_url.host, target.base_url.port) == listen:
+            raise _refused(f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider")
+
+
+def _refused(why: str) -> typer.Exit:
+    _say(why)
+    return typer.Exit(Exit.USAGE)
+
+
+def _serve(read: Config, setting: data.Setting) -> int:
+    """Serve until stopped; how many calls had to be given up. Ends the command if it cannot begin."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        try:
+            return runner.run(data.serve(read, setting))
+        except data.Stop as stop:
+            _say(stop.sentence)
+            raise typer.Exit(stop.code) from None
+
+
+def _again(file: Path, connections: int | None) -> Config:
     """The file as it is now; how many connections fit does not change while we run."""
     fresh = load(file, os.environ)
     return fresh if fresh.connections else fresh.model_copy(update={"connections": connections})

@@ -80,19 +80,9 @@ async def serve(config: Config, setting: Setting) -> int:
             REFUSED, 'access.agent_keys is "required": the control process has the keys, so none goes without it'
         )
     loop = asyncio.get_running_loop()
-    clock = LoopClock(loop)
-    served = plan(config)
-    with _limits_in_force(served, setting, clock.now_ms()) as (served, in_force, kept):
+    with _limits_in_force(plan(config), setting, LoopClock(loop).now_ms()) as (served, in_force, kept):
         setting.say(kept.sentence)
-        try:
-            _keep_prices(setting.state, config)
-            if kept.book.birth_ms == kept.book.now_ms:  # it remembers nothing
-                restored = counters.restore(setting.state / FOLDER, kept.book, _limits_named(served), clock.now_ms())
-                if restored:
-                    setting.say(f"{restored} counters go on from what the journal has of them")
-            journal = FileJournal(loop, clock, unix_ms, setting.state / FOLDER, setting.say)
-        except OSError as error:
-            raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
+        journal = _journal(loop, config, setting, served, kept)
         journal.policy, journal.book = in_force.policy, kept.book
         limits = limits_of(served)
         for row in in_force.rows(limits, *journal.next()):
@@ -104,22 +94,45 @@ async def serve(config: Config, setting: Setting) -> int:
         assert isinstance(running.store, MemoryStore)
         orders = DataOrders(running, running.store, journal, in_force, limits)
         orders.ceilings(served.ceilings, AT_START)
-        reload = Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))
-        data, left = _Data(running, orders, setting, reload), 0
-        running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
-        if setting.operator is not None:
-            running.keep_writes(
-                journal.run, partial(ask_durably, journal, data.ask_control), answers=config.records.answers
-            )
-            orders.admit_keys(running.ask_for_keys(required=not is_open))
-        try:
-            left = await data.run()
-        finally:
-            if running.egress is not None:
-                learned.save(setting.state, running.egress.hosts.learned())
-            journal.close(left)
-            await data.end()
-        return left
+        data = _Data(
+            running, orders, setting, Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))
+        )
+        return await _run(data, running, orders, journal, config)
+
+
+def _journal(
+    loop: asyncio.AbstractEventLoop, config: Config, setting: Setting, served: Plan, kept: snapshot.Start
+) -> FileJournal:
+    """The journal of this run, behind that of the last one; counters that were lost go on from what it has of them."""
+    clock, folder = LoopClock(loop), setting.state / FOLDER
+    try:
+        _keep_prices(setting.state, config)
+        if kept.book.birth_ms == kept.book.now_ms:  # it remembers nothing
+            restored = counters.restore(folder, kept.book, _limits_named(served), clock.now_ms())
+            if restored:
+                setting.say(f"{restored} counters go on from what the journal has of them")
+        return FileJournal(loop, clock, unix_ms, folder, setting.say)
+    except OSError as error:
+        raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
+
+
+async def _run(data: "_Data", running: Gate, orders: DataOrders, journal: FileJournal, config: Config) -> int:
+    """From the first call to the last row; the number of calls that had to be given up."""
+    setting, left = data.setting, 0
+    running.keep_letters(Shelf(setting.state), bodies=config.records.dead_letters)
+    if setting.operator is not None:
+        running.keep_writes(
+            journal.run, partial(ask_durably, journal, data.ask_control), answers=config.records.answers
+        )
+        orders.admit_keys(running.ask_for_keys(required=config.access.agent_keys == "required"))
+    try:
+        left = await data.run()
+    finally:
+        if running.egress is not None:
+            learned.save(setting.state, running.egress.hosts.learned())
+        journal.close(left)
+        await data.end()
+    return left
 
 
 async def ask_durably(journal: FileJournal, ask: Ask, order: str, **said: Any) -> Any:
@@ -211,7 +224,7 @@ class _Data:
     def __init__(self, running: Gate, orders: DataOrders, setting: Setting, reload: Reload) -> None:
         self._gate = running
         self._reload = reload
-        self._setting = setting
+        self.setting = setting
         self._orders = orders.table
         self._peers: set[link.Peer] = set()
         self._control: link.Peer | None = None  # the one that said hello
@@ -222,7 +235,7 @@ class _Data:
 
     async def run(self) -> int:
         """From listening to the last call; how many were given up. Errors: `Stop`."""
-        setting, loop = self._setting, asyncio.get_running_loop()
+        setting, loop = self.setting, asyncio.get_running_loop()
         for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, self._stopped.set)
         if setting.again is not None:
@@ -251,14 +264,14 @@ class _Data:
         for peer in list(self._peers):
             peer.close()
         if self._child is not None and await self._child.finish() is None:
-            self._setting.say("the control process did not end in time; the next one imports what is left")
-        (self._setting.state / link.SOCKET).unlink(missing_ok=True)
+            self.setting.say("the control process did not end in time; the next one imports what is left")
+        (self.setting.state / link.SOCKET).unlink(missing_ok=True)
 
     async def _start_control(self, operator: Listen) -> None:
         """Have it ready before anything is served: what it refuses, an older schema's ledger for one, is refused whole."""
-        arguments = ("--state", str(self._setting.state), "--operator", _shown(operator))
+        arguments = ("--state", str(self.setting.state), "--operator", _shown(operator))
         self._child = child = Child(
-            arguments, frozenset({REFUSED, UNREACHABLE}), self._setting.say, self._setting.secrets
+            arguments, frozenset({REFUSED, UNREACHABLE}), self.setting.say, self.setting.secrets
         )
         await child.start()
         loop = asyncio.get_running_loop()

@@ -14,6 +14,7 @@ FIRST_TOKENS = 1_024
 STEPS = 8  # buckets per doubling: a bucket is at most an eighth wide
 HALVE_AT = 512
 LOOK_EVERY = 16  # answers between two looks at the histogram, once it has as many
+TOKENS_A_WEIGHT, MOST_WEIGHT, USUAL_WEIGHT = 64, 2_048, 256  # of prompts: each weighs what it takes
 MOST_KINDS = 4_096  # of models and task types; callers name both, so further ones share one histogram
 
 
@@ -30,13 +31,15 @@ class OutputEstimate:
     """
     The outputs of one model and task type, as counts per bucket; `likely` is their P90.
 
-    `fresh_permille` is the P90 of the share of their prompts that counts.
+    `fresh_permille` is the P90 of the share of their prompts that counts, by tokens: many small prompts that a cache held say
+    nothing of a large one. `weight` is that of a usual thing seen.
     """
 
-    __slots__ = ("_counts", "_fresh", "_look_at", "_reads", "_total", "fresh_permille", "likely")
+    __slots__ = ("_counts", "_fresh", "_look_at", "_reads", "_total", "_weight", "fresh_permille", "likely")
 
-    def __init__(self) -> None:
+    def __init__(self, weight: int = 1) -> None:
         self._counts: dict[int, int] = {}
+        self._weight = weight
         self._total = 0
         self._look_at = 1
         self.likely = FIRST_TOKENS
@@ -44,20 +47,22 @@ class OutputEstimate:
         self._fresh: OutputEstimate | None = None
         self._reads = 0
 
-    def seen(self, tokens: int) -> None:
+    def seen(self, tokens: int, weight: int = 1) -> None:
         """Learn from one whole answer."""
         bucket = _bucket(tokens)
-        self._counts[bucket] = self._counts.get(bucket, 0) + 1
-        self._total += 1
+        self._counts[bucket] = self._counts.get(bucket, 0) + weight
+        self._total += weight
         if self._total >= self._look_at:
             self._look()
 
     def read(self, counted: int, prompt: int) -> None:
         """Learn from one prompt of which `counted` tokens counted; after a few are seen it is relied on."""
         if self._fresh is None:
-            self._fresh = OutputEstimate()
+            self._fresh = OutputEstimate(USUAL_WEIGHT)
         fresh = self._fresh
-        fresh.seen(-(-max(0, counted) * 1_000 // max(1, prompt)))
+        fresh.seen(
+            -(-max(0, counted) * 1_000 // max(1, prompt)), min(MOST_WEIGHT, 1 + max(0, prompt) // TOKENS_A_WEIGHT)
+        )
         self._reads += 1
         if self._reads >= LOOK_EVERY:
             self.fresh_permille = min(1_000, fresh.likely)
@@ -67,10 +72,11 @@ class OutputEstimate:
         return allowed if 0 < allowed < self.likely else self.likely
 
     def _look(self) -> None:
-        if self._total >= HALVE_AT:
+        halve_at, look_every = HALVE_AT * self._weight, LOOK_EVERY * self._weight
+        if self._total >= halve_at:
             self._counts = {at: count // 2 for at, count in self._counts.items() if count > 1}
             self._total = sum(self._counts.values())
-        self._look_at = min(HALVE_AT, self._total + (1 if self._total < LOOK_EVERY else LOOK_EVERY))
+        self._look_at = min(halve_at, self._total + (1 if self._total < look_every else look_every))
         rank = -(-self._total * 9 // 10)
         for bucket in sorted(self._counts):
             rank -= self._counts[bucket]

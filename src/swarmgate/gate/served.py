@@ -56,11 +56,12 @@ class ServedFields:
         rung, route = call.rungs[call.rung], call.route
         headers: list[Header] = [
             (b"x-request-id", call.id.encode()),
-            (b"x-swarmgate-model", rung.model.encode()),
             (b"x-swarmgate-attempts", b"%d" % call.attempt),
             (b"x-swarmgate-rung", b"%d" % call.rung),
             (b"x-swarmgate-queue-ms", b"%d" % (call.sent_ms - call.arrived_ms)),
         ]
+        if model := rung.model or call.model:  # nobody reads which one a file or a batch is for
+            headers.append((b"x-swarmgate-model", _said(model)))
         if route is None:
             return headers
         key = self._keys.get((rung.target, route.key))
@@ -117,6 +118,11 @@ def base_of(budget: str) -> str:
 def _narrowness(published: Published) -> tuple[bool, float]:
     """Requests first, since a caller counts those; of them the one that allows least per time."""
     return published.unit is not Unit.REQUESTS, published.amount / max(1, published.window_ms)
+
+
+def _said(model: str) -> bytes:
+    """A model's name as a field's value: where no route renames it, it is what the caller wrote, in any characters."""
+    return model.encode("ascii", "replace") if model.isprintable() else ascii(model).encode()
 
 
 def _quoted(name: str) -> bytes:

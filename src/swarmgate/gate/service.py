@@ -182,28 +182,32 @@ class Gate:
         self.journal = journal
         self.teacher = Teacher(journal, self.store, clock)
         pump.attach(self.store, exchanges, callers, self.teacher)
+        self.doors: set[Door] = set()
+        self._drained = asyncio.Event()
+        self._open(plan, tls)
+
+    def _open(self, plan: Plan, tls: ssl.SSLContext | None) -> None:
+        """The surfaces, and what is due for them a few times a second."""
+        pump, book = self.pump, getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         self.ladders = plan.ladders
         self.targets = dict(plan.targets)
         # an operator may change it; hosts that are called come and go in it
         self.published = published = dict(plan.published)
-        book = getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         near = book if isinstance(book, Book) else None
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
-        self.desk = Desk(pump, exchanges, self.targets, served, caps)
+        self.desk = Desk(pump, self.exchanges, self.targets, served, caps)
         self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
         self.front = Front()
         self.models = self._open_models(plan)
         self.egress = self._open_egress(plan.egress, tls)
         self.window: Window | None = None
         self.operator: Operator | None = None
-        duties = [pump.sweep, exchanges.sweep, Patient(pump, clock).look, self._look_whether_drained]
+        duties = [pump.sweep, self.exchanges.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
         if self.egress is not None:
             duties.append(self.egress.tidy)
         if near is not None:
             duties.append(self._open_views(plan, near, published, served.forget))
-        self.doors: set[Door] = set()
-        self._drained = asyncio.Event()
         self._upkeep = Upkeep(self.sweep, tuple(duties))
 
     def _open_models(self, plan: Plan) -> ModelRoutes:

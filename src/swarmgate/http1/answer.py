@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 GOODBYE_MS = 10_000
 STALLED_WRITE_MS = 60_000
 SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
+_STAY = (b"x-should-retry", b"false")
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
@@ -154,8 +155,10 @@ class Answering(Connection):
         raise NotImplementedError
 
     def _send_refusal(self, bad: BadHead) -> None:
-        headers, body = error_body(bad.status, bad.reason, str(bad))
+        headers, body = error_body(bad.status, f"caller_{bad.reason}", str(bad))
         headers.append((FIELD, refusal_id().encode()))
+        if bad.status != 408:  # what was too slow may be sent again
+            headers.append(_STAY)
         self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
         self._linger()
 

@@ -14,6 +14,8 @@ from swarmgate.http1.head import RequestHead, ResponseHead
 MAX_EXTENSION_BYTES = 256
 MAX_TRAILER_BYTES = 8 * 1024
 MAX_SIZE_LINE_BYTES = 16 + MAX_EXTENSION_BYTES + 2
+USUAL_CHUNK_BYTES = 24  # of a read, its framing included; so many more chunks may be in each read, and in all of them:
+MORE_A_READ, MORE_A_BODY = 64, 4_096
 NO_BODY_STATUS = frozenset({204, 304})
 LAST_CHUNK = b"0\r\n\r\n"
 
@@ -45,12 +47,13 @@ class BodyReader:
     Made by `request_body`, `response_body`, `until_close` or `no_body`.
     """
 
-    __slots__ = ("_held", "_left", "_step", "done", "leftover")
+    __slots__ = ("_held", "_left", "_spare", "_step", "done", "leftover")
 
     def __init__(self, step: int, left: int = 0) -> None:
         self._step = step
         self._left = left  # payload bytes to come of this body or chunk; of trailers, the bytes that came
         self._held = b""  # an unfinished line
+        self._spare = MORE_A_BODY  # chunks
         self.done = step == _NONE
         self.leftover = b""
 
@@ -89,9 +92,12 @@ class BodyReader:
         if self._held:
             data, self._held = self._held + data, b""
         payload: list[bytes] = []
-        pos = 0
+        pos, most = 0, self._spare + MORE_A_READ + len(data) // USUAL_CHUNK_BYTES
         while pos >= 0 and not self.done:
             pos = self._STEPS[self._step](self, data, pos, payload)
+            if len(payload) > most:  # a byte each costs the reader much more than whoever writes them (P14)
+                raise BadBody("chunk", "chunks_too_small", f"they hold less than {USUAL_CHUNK_BYTES} bytes each")
+        self._spare = min(MORE_A_BODY, most - len(payload))
         return payload[0] if len(payload) == 1 else b"".join(payload)
 
     def _wait(self, data: bytes, pos: int) -> int:
@@ -102,9 +108,7 @@ class BodyReader:
         line = _SIZE_LINE.match(data, pos)
         if line is None:
             if len(data) - pos > MAX_SIZE_LINE_BYTES or not _MAYBE_SIZE_LINE.fullmatch(data, pos):
-                raise BadBody(
-                    "chunk", "bad_chunk_size", "the size line is not hexadecimal digits and a short extension"
-                )
+                raise BadBody("chunk", "bad_chunk_size", "its line is not hexadecimal digits and a short extension")
             return self._wait(data, pos)
         size, pos = int(line[1], 16), line.end()
         if size == 0:

@@ -90,8 +90,9 @@ def response_head(
 
 
 def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], bytes]:
-    """Headers and JSON body of an answer of ours, in the shape the SDKs read: `{"error": {message, type, code}}`."""
-    body = json.dumps({"error": {"message": sentence, "type": f"http_{status}", "code": reason}}).encode()
+    """Headers and JSON body of an answer of ours, in the shape the SDKs read: `{"error": {message, type, param, code}}`."""
+    kind = "gate_error" if status >= 500 else "invalid_request_error"
+    body = json.dumps({"error": {"message": sentence, "type": kind, "param": None, "code": reason}}).encode()
     return [(b"content-type", b"application/json")], body
 
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from swarmgate.core.book import Book
 from swarmgate.core.errors import BadInput
 from swarmgate.core.planning import Way
-from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_STEPS, Plans, StepWays
+from swarmgate.core.scope import Scope
+from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_OF_ONE, MOST_STEPS, MOST_WAITING, Plans, StepWays
 from swarmgate.gate.view.viewer import NOBODY
 
 
@@ -80,11 +81,45 @@ def test_a_step_that_leads_nowhere_is_named_wherever_it_stands():
     assert (status, said["error"]["param"]) == (400, "steps[50].model")
 
 
+def asked_by(plans, end, name, viewer=NOBODY):
+    head = SimpleNamespace(content_length=2, fields={b"x-swarmgate-agent": name} if name else {})
+    request = plans.begin(end, head, {}, viewer)
+    request.on_body(b'{"steps": [{"id": "1", "model": "m"}]}')
+    request.complete()
+
+
+def test_one_caller_cannot_hold_every_place():
+    turns, greedy, others = Turns(), End(), End()
+    plans = Plans(turns, Book(0), lambda: 0, Finder())
+    for _ in range(MOST_WAITING):
+        asked_by(plans, greedy, b"greedy")
+    assert [status for status, _ in greedy.answers] == [503] * (MOST_WAITING - MOST_OF_ONE)
+    assert "4 plans of this caller" in greedy.answers[0][1]["error"]["message"]
+    for name in (b"", b"a", b"b"):
+        for _ in range(MOST_OF_ONE):
+            asked_by(plans, others, name)
+    assert others.answers == []
+    asked_by(plans, others, b"c")
+    assert "16 plans" in others.answers.pop()[1]["error"]["message"]
+    while turns:
+        turns.popleft()()
+    assert [status for status, _ in others.answers] == [200] * 3 * MOST_OF_ONE
+
+
+def test_whoever_shows_a_key_is_its_key_whatever_it_says():
+    end = End()
+    plans = Plans(Turns(), Book(0), lambda: 0, Finder())
+    for number in range(MOST_OF_ONE + 1):
+        asked_by(plans, end, b"a%d" % number, Scope("k1"))
+    assert [status for status, _ in end.answers] == [503]
+
+
 def test_plans_back_to_back_get_a_quarter_of_the_loop():
     turns, end = Turns(), End()
     plans = Plans(turns, Book(0), lambda: 0, Finder())
-    for _ in range(5):
-        request = plans.begin(end, HEAD, {}, NOBODY)
+    for number in range(5):
+        head = SimpleNamespace(content_length=2, fields={b"x-swarmgate-agent": b"%d" % number})
+        request = plans.begin(end, head, {}, NOBODY)
         request.on_body(json.dumps({"steps": [{"id": str(one), "model": "m"} for one in range(40)]}).encode())
         request.complete()
     worked_s = 0.0

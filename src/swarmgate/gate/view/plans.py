@@ -30,11 +30,13 @@ from swarmgate.http1.head import RequestHead
 
 MOST_STEPS = 1_000
 MOST_WAITING = 16
+MOST_OF_ONE = 4  # of them of one caller: whoever asks without end must not keep all others out
 MOST_BODY_BYTES = 1024 * 1024
 LOOKS_A_TURN = 256
 FINDS_A_TURN = 8  # steps; a host that nobody has called takes a tenth of a millisecond
 LONGEST_STEP_MS = 3_600_000
 RESTS = 3  # times as long as a plan took, until the next is begun: plans get a quarter of the loop at most
+_AGENT = b"x-swarmgate-agent"
 _KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "event", BlockKind.NEVER: "never"}
 _Units = Annotated[int, Meta(ge=0, le=10**9)]
 
@@ -99,7 +101,7 @@ class Plans:
             return None
         if b"expect" in head.fields:
             end.want_body()
-        return Request(self, end, viewer)
+        return Request(self, end, viewer, viewer.id.encode() or head.fields.get(_AGENT, b""))
 
     def make(self, request: "Request", body: bytes) -> None:
         """Plan what was asked, after the plans that were asked for before. Errors: `BadInput`."""
@@ -107,8 +109,10 @@ class Plans:
             request.asked = msgspec.json.decode(body, type=Body).steps
         except msgspec.MsgspecError as error:
             raise BadInput("body", f"is no plan: {error}") from None
-        if len(self._waiting) >= MOST_WAITING:
-            request.reply(answers.refusal(Reason.GATE_BUSY, f"{MOST_WAITING} plans wait already."))
+        own = sum(one.whose == request.whose for one in self._waiting)
+        if own >= MOST_OF_ONE or len(self._waiting) >= MOST_WAITING:
+            whose = f"{own} plans of this caller" if own >= MOST_OF_ONE else f"{MOST_WAITING} plans"
+            request.reply(answers.refusal(Reason.GATE_BUSY, f"{whose} wait already; ask again when one is answered."))
             return
         self._waiting.append(request)
         if len(self._waiting) == 1:
@@ -162,11 +166,12 @@ class Plans:
 
 
 class Request:
-    """One request for a plan, from its head to its answer."""
+    """One request for a plan, from its head to its answer; `whose` is its caller's key, or the name that it says."""
 
-    def __init__(self, plans: Plans, end: ClientEnd, viewer: Scope) -> None:
+    def __init__(self, plans: Plans, end: ClientEnd, viewer: Scope, whose: bytes) -> None:
         self._plans = plans
         self.viewer = viewer
+        self.whose = whose
         self._end = end
         self._parts: list[bytes] = []
         self._size = 0
