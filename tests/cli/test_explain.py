@@ -89,6 +89,23 @@ def test_an_error_inside_a_stream():
     assert said(json.dumps(answer))["verdict"] == "other model"
 
 
+def test_what_a_stream_counted():
+    events = (
+        {"type": "message_start", "message": {"usage": {"input_tokens": 3, "cache_read_input_tokens": 5}}},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}},
+        {"type": "message_stop"},
+    )
+    body = [f"data: {json.dumps(one)}\n\n" for one in events]
+    told = said(json.dumps({"status": 200, "headers": {"content-type": "text/event-stream"}, "body": body}))
+    assert (told["verdict"], told["tokens"]) == ("ok", {"prompt": 8, "completion": 7, "cached": 5})
+
+
+@pytest.mark.parametrize(("provider", "verdict"), [("openai", "retry"), ("generic", "ok")])
+def test_a_page_is_no_answer_of_a_provider(provider, verdict):
+    page = {"status": 200, "headers": {"content-type": "text/html"}, "body": "<html>log in</html>"}
+    assert said(json.dumps(page), "--provider", provider)["verdict"] == verdict
+
+
 def test_the_operator_knows_better():
     quota = json.dumps({"status": 429, "body": {"error": {"code": "insufficient_quota", "message": "exceeded"}}})
     assert said(quota)["verdict"] == "key dead"

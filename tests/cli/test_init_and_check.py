@@ -86,6 +86,13 @@ def test_check_tells_what_each_limit_yields(tmp_path):
     ]
 
 
+def test_a_variable_that_is_missing_is_told_beside_mistakes(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text('[targets.up]\nbase_url = "http://h/v1"\nheadroom = 101\nkeys = { a = "env:OPENAI_API_KEY" }\n')
+    assert "no OPENAI_API_KEY" in run("check", str(file)).stderr
+    assert json.loads(run("check", str(file), "--json").stdout)["missing"] == ["OPENAI_API_KEY"]
+
+
 def test_check_tells_every_mistake(tmp_path):
     file = tmp_path / "gate.toml"
     file.write_text('lisen = 1\n[targets.up]\nbase_url = "x"\nkeys = {}\nlimits = "5 per 60s"\n')

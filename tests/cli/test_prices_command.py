@@ -34,3 +34,8 @@ def test_an_unknown_price_is_none_and_names_are_told(tmp_path):
     file = tmp_path / "gate.toml"
     file.write_text('[prices."gpt-4o-minni"]\ninput = 1\noutput = 2\n')
     assert json.loads(run("gpt-4o-minni", "--config", str(file), "--json").stdout)[0]["input_micro"] == 1_000_000
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal():
+    shown = run("gpt-4o-mini", "claude-haiku-4-5").stdout
+    assert {"claude-haiku-4-5", "anthropic", "0.0015", "200,000"} <= set(shown.split())

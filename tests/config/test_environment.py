@@ -28,6 +28,7 @@ def test_with_both_keys_the_name_of_a_model_tells_whose_it_is():
 def test_the_base_url_of_anthropic_is_that_of_its_sdk(url):
     config = from_environment({"ANTHROPIC_API_KEY": CANARY, "ANTHROPIC_BASE_URL": url})
     assert config.targets["anthropic"].base_url.path == "/v1"
+    assert config.targets["anthropic"].provider == "anthropic"  # wherever it stands: that is what its SDK speaks
 
 
 def test_what_is_missing_or_wrong():

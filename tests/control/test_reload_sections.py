@@ -96,7 +96,7 @@ def test_what_must_wait_for_a_restart_is_named_each_time(text, section):
 
 
 def test_every_section_is_live_or_waits():
-    assert {section.partition(".")[0] for _, section in WAITS} | LIVE | {"access"} == set(Config.model_fields)
+    assert {section.partition(".")[0] for _, section in WAITS} | LIVE | {"access", "tls"} == set(Config.model_fields)
     assert {section.partition(".")[2] for _, section in WAITS if "." in section} | {"most_per_group"} == set(AT_START)
 
 

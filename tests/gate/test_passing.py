@@ -40,6 +40,30 @@ def test_llm_gateways_43_27_no_route_bypasses_the_meter():
     asyncio.run(play())
 
 
+BOTH = """
+[targets.claude]
+base_url = "http://127.0.0.1:7/v1"
+provider = "anthropic"
+keys = { one = "env:KEY" }
+[targets.gpt]
+base_url = "http://127.0.0.1:8/v1"
+provider = "openai"
+keys = { one = "env:KEY" }
+[routes]
+"claude-*" = "claude/*"
+"*" = "gpt/*"
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "target"), [((), "gpt"), (("anthropic-version: 2023-06-01",), "claude")], ids=["openai", "anthropic"]
+)
+def test_each_sdk_finds_its_own_provider_although_one_of_them_speaks_both_forms(lines, target):
+    bench, _, _ = begun(request("/v1/files", b"x", "POST", *lines), BOTH)
+    (call,) = bench.gate.pump.open
+    assert call.rungs[0].target == target
+
+
 def test_methods_queries_and_headers_go_along():
     raw = request("/v1/batches/b1?after=x&api_key=sgk_1", b"", "DELETE", "OpenAI-Beta: y", "x-swarmgate-agent: a")
     _, _, wire = begun(raw)

@@ -1,13 +1,12 @@
 import asyncio
-import shutil
 import socket
 import ssl
-import subprocess
 
 import pytest
 from plain_relay import LOOPS, run
 from wire import Owner
 
+from certificates import made_in
 from eventually import eventually
 from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.faults import Fault
@@ -105,21 +104,7 @@ def test_a_port_that_never_answers_costs_the_limit_and_leaves_nothing_open(loop_
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """A certificate authority and a certificate for `localhost`, made for this run."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates")
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*words):
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
-    (folder / "ext").write_text("subjectAltName=DNS:localhost\n")
-    openssl("req", *key[:-2], "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", "/CN=leaf")
-    openssl(
-        "x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-        "-extfile", "ext", "-out", "leaf.pem",
-    )  # fmt: skip
+    folder = made_in(tmp_path_factory.mktemp("tls"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "leaf.pem", folder / "leaf.key")
     return folder / "ca.pem", context

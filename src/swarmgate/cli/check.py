@@ -9,10 +9,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
+from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError
@@ -25,6 +25,7 @@ from swarmgate.wiring import limits, plan, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 _STAND_IN = "not-set"
+_MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = ("problems", "missing", "unpriced", "without_effect", "standing", "limits")  # of what programs get
 
 
@@ -96,7 +97,7 @@ def check(
         config = load(file, secrets)
         rows = [yield_of(of, budget) for of, budget in limits(config)]
     except FileError as error:
-        _refuse(error, as_json=as_json)
+        _refuse(error, sorted(secrets.missing), as_json=as_json)
         raise typer.Exit(Exit.USAGE) from None
     except OSError as error:
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
@@ -111,7 +112,7 @@ def check(
         return
     print(f"{file}: no mistakes")
     for name in missing:
-        print(f"the environment has no {name}; `swarmgate up` needs it")
+        print(_MISSING.format(name))
     for name in unpriced:
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
     for name in idle:
@@ -162,18 +163,19 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _refuse(error: FileError, *, as_json: bool) -> None:
+def _refuse(error: FileError, missing: list[str], *, as_json: bool) -> None:
     if as_json:
         problems = [problem._asdict() for problem in error.problems]
-        print(json.dumps({**{name: [] for name in SECTIONS}, "problems": problems}, indent=2))
-    else:
-        print(error, file=sys.stderr)
+        print(json.dumps({**{name: [] for name in SECTIONS}, "problems": problems, "missing": missing}, indent=2))
+        return
+    print(error, file=sys.stderr)
+    for name in missing:
+        print(_MISSING.format(name), file=sys.stderr)
 
 
-def _table(rows: list[Yield]) -> Table:
-    table = Table("Of", "Published", "Kind", "What the gate lets through", title="What each limit yields")
-    table.add_column("Yield", justify="right")
-    table.add_column("Kept for P0", justify="right")
+def _table(rows: list[Yield]) -> Listing:
+    title = "What each limit yields"
+    table = Listing("Of", "Published", "Kind", "What the gate lets through", "Yield", "Kept for P0", title=title)
     for row in rows:
         published = _published(row.published)
         table.add_row(row.of, published, row.kind, row.lets_through, f"{row.percent:g} %", f"{row.reserve:,}")

@@ -36,8 +36,14 @@ def unread() -> str:
 
 def exports(config: Config, address: str) -> Iterator[str]:
     """Lines for a shell: each SDK that a target of `config` speaks to, pointed at the gate."""
-    yield f"export OPENAI_BASE_URL=http://{address}/v1"
+    gate = f"{scheme(config)}://{address}"
+    yield f"export OPENAI_BASE_URL={gate}/v1"
     yield "export OPENAI_API_KEY=unused"
     if any(dialect_at(target).name == "anthropic" for target in config.targets.values()):
-        yield f"export ANTHROPIC_BASE_URL=http://{address}"
+        yield f"export ANTHROPIC_BASE_URL={gate}"
         yield "export ANTHROPIC_API_KEY=unused"
+
+
+def scheme(config: Config) -> str:
+    """How the data port is spoken to."""
+    return "http" if config.tls.certificate is None else "https"

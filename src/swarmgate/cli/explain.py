@@ -14,11 +14,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.explain_url import explain_url
 from swarmgate.cli.gateway import GATE_HELP
+from swarmgate.cli.listing import Listing
 from swarmgate.core.errors import BadInput
 from swarmgate.gate.understanding import Answer, Understood, understand
 from swarmgate.providers.dialect import Dialect
@@ -174,11 +174,11 @@ def _show(console: Console, one: Understood) -> None:
     console.print(one.reason)
     if one.said:
         console.print(f"It said: {one.said}", markup=False, highlight=False)
-    table = Table("dimension", "limit", "remaining", "reset", "window")
+    table = Listing("dimension", "limit", "remaining", "reset", "window")
     for reading in _all(one):
         cells = (reading.limit, reading.remaining, _seconds(reading.reset_ms), _seconds(reading.window_ms or None))
         table.add_row(reading.dimension.replace("_", " "), *("" if cell is None else str(cell) for cell in cells))
-    if table.row_count:
+    if _all(one):
         console.print(table)
     counted = {name: count for name, count in one.tokens._asdict().items() if count is not None}
     if counted:

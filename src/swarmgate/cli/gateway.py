@@ -55,6 +55,8 @@ def connection(gate: str, within_s: float) -> http.client.HTTPConnection:
     """A connection to a gate's data port, not yet open. Ends the program where it is no URL of one."""
     try:
         url = urlsplit(gate)
+        if url.scheme == "https" and url.hostname:  # SSL_CERT_FILE names an authority of one's own
+            return http.client.HTTPSConnection(url.hostname, url.port or 443, timeout=within_s)
         if url.scheme == "http" and url.hostname:
             return http.client.HTTPConnection(url.hostname, url.port or 80, timeout=within_s)
     except ValueError:

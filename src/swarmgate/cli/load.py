@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.cli.telling import Telling
 from swarmgate.lab.agents.endpoint import ToEndpoint, header_of, place_of
 from swarmgate.lab.errors import LabError
@@ -68,8 +68,8 @@ def _tell(measured: LoadFigures, found: Workload, to: str, *, as_json: bool) -> 
         print(found.warning)
 
 
-def _table(measured: LoadFigures, title: str) -> Table:
-    table = Table("what", "how much", title=title, expand=False)
+def _table(measured: LoadFigures, title: str) -> Listing:
+    table = Listing("what", "how much", title=title)
     table.add_row("wanted", f"{measured.wanted:,} calls, {measured.wanted_per_s:,} a second")
     table.add_row("answered", f"{measured.answered:,}, {measured.answered_per_s:,} a second")
     for status, count in measured.statuses.items():

@@ -7,10 +7,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.listing import Listing
 from swarmgate.core.price import Price, Rate, Used, cost_micro
 from swarmgate.facts import prices as price_list
 
@@ -88,12 +88,9 @@ def candidate(asked: str, book: price_list.PriceBook) -> Candidate:
     )
 
 
-def _table(rows: list[Candidate]) -> Table:
+def _table(rows: list[Candidate]) -> Listing:
     title = f"US dollars per million tokens; a usual call has {_USUAL.prompt:,} tokens of prompt and {_USUAL.output:,} of output"
-    table = Table("Model", "Provider", title=title)
-    for name in ("Input", "Cached", "Output", "A usual call", "Context"):
-        table.add_column(name, justify="right")
-    table.add_column("Can")
+    table = Listing("Model", "Provider", "Input", "Cached", "Output", "A usual call", "Context", "Can", title=title)
     for row in rows:
         price = row.price
         usual = cost_micro(price, _USUAL)
@@ -103,7 +100,7 @@ def _table(rows: list[Candidate]) -> Table:
             _dollars(price.prompt if price else ()),
             _dollars(price.cached if price else ()),
             _dollars(price.output if price else ()),
-            "unknown" if usual is None else f"{usual / 1e6:.6f}",
+            "unknown" if usual is None else f"{usual / 1e6:.6f}".rstrip("0").rstrip("."),
             f"{row.context_tokens:,}" if row.context_tokens else "?",
             ", ".join(_SHORT.get(one, one.replace("_", " ")) for one in row.can) or "?",
         )

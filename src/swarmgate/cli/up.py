@@ -112,7 +112,7 @@ def _operator_port(listen: Listen, told: int | None) -> int:
 
 
 def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
-    _say(f"swarmgate {__version__} listens on http://{address}")
+    _say(f"swarmgate {__version__} listens on {configured.scheme(config)}://{address}")
     for name, target in config.targets.items():
         url = target.base_url
         limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"

@@ -12,7 +12,11 @@ _END = "/v1"
 
 
 class Known(NamedTuple):
-    """A provider whose SDK reads its key and its base URL from the environment; `models` are the names it serves."""
+    """
+    A provider whose SDK reads its key and its base URL from the environment; `models` are the names it serves.
+
+    `provider` is how it speaks wherever it stands; None = as its host does.
+    """
 
     target: str
     key: str
@@ -20,11 +24,20 @@ class Known(NamedTuple):
     usual_url: str
     auth: str
     models: str
+    provider: str | None = None
 
 
 KNOWN = (
     Known("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1", "bearer", "*"),
-    Known("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "x-api-key", "claude-*"),
+    Known(
+        "anthropic",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "https://api.anthropic.com",
+        "x-api-key",
+        "claude-*",
+        provider="anthropic",
+    ),
 )
 
 
@@ -55,4 +68,4 @@ def _target(one: Known, environment: Mapping[str, str]) -> dict[str, object]:
     url = (environment.get(one.base_url) or one.usual_url).rstrip("/")
     if not one.usual_url.endswith(_END) and not url.endswith(_END):
         url += _END  # that provider's SDK adds it by itself
-    return {"base_url": url, "auth": one.auth, "keys": {one.key.lower(): f"env:{one.key}"}}
+    return {"base_url": url, "auth": one.auth, "provider": one.provider, "keys": {one.key.lower(): f"env:{one.key}"}}

@@ -28,6 +28,7 @@ from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
 from swarmgate.config.targets import Target
 from swarmgate.config.task_types import TaskType
+from swarmgate.config.tls import Tls
 
 REFERENCES = (access_section.unresolved, route_section.unresolved, egress_section.unresolved)
 SECRET = ("keys",)
@@ -43,6 +44,7 @@ class Config(Table):
     listen: ListenText = Listen("127.0.0.1", 8787)
     connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     access: Access = Access()
+    tls: Tls = Tls()
     records: Records = Records()
     targets: dict[Name, Target] = Field(default_factory=dict)
     routes: dict[str, Ladder] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
 from swarmgate.gate.reload import kinds, reload
 from swarmgate.gate.service import Gate
+from swarmgate.http1.tls import renew
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import plan
 
@@ -46,6 +47,7 @@ class Reload:
             kept = {name: getattr(self._config.egress, name) for name in AT_START}
             live = live.model_copy(update={"egress": live.egress.model_copy(update=kept)})
             served = plan(live, kinds(store.book))
+            self._show_certificate()
             done = reload(self._gate, store.book, served, self._renewed(fresh))
         except (FileError, BadInput, BadLimit, OSError) as error:
             self._say(f"{error}\nthe configuration in force stays as it was")
@@ -60,6 +62,12 @@ class Reload:
         also = f"; an operator's limit stands over the file for {', '.join(done.standing)}" if done.standing else ""
         also += f"; a restart is needed for {', '.join(waits)}" if waits else ""
         self._say(f"the configuration was read again: {len(done.changed)} budgets changed{also}")
+
+    def _show_certificate(self) -> None:
+        """Certificates are renewed where they stand; other files wait for a restart."""
+        told, callers = self._config.tls, self._gate.tls.callers
+        if callers is not None and told.certificate is not None and told.key is not None:
+            renew(callers, told.certificate, told.key)
 
     def _renewed(self, fresh: Config) -> set[str]:
         """Targets whose keys are others than before."""

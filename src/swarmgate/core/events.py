@@ -19,6 +19,7 @@ class LostKind(Enum):
     CONNECT_TIMEOUT = "connect_timeout"  # no answer to a dial within 5 s
     POOL_FULL = "pool_full"  # too many calls wait for a connection already; says nothing about the target
     CONNECT = "connect"  # no connection within 5 s, or refused
+    TLS = "tls"  # the certificate or the handshake was not accepted
     UNNAMED = "unnamed"  # there is no such name
     DENIED = "denied"  # the name leads to an address that may not be dialled
     STALE = "stale"  # a kept connection was closed before the request left

@@ -21,6 +21,7 @@ class Ending(StrEnum):
     ANSWERED = "answered"
     CONNECT_FAILED = "connect_failed"
     CONNECT_TIMEOUT = "connect_timeout"
+    TLS_FAILED = "tls_failed"
     NO_SUCH_NAME = "no_such_name"
     ADDRESS_DENIED = "address_denied"  # the name leads where nothing may be dialled
     LOST_BEFORE_BYTE = "lost_before_byte"  # the connection ended before the answer's first byte
@@ -47,6 +48,7 @@ class Kind(StrEnum):
     CALLER_ERROR = "caller_error"
     CONNECT_FAILED = "connect_failed"
     CONNECT_TIMEOUT = "connect_timeout"
+    TLS_FAILED = "tls_failed"
     NO_SUCH_NAME = "no_such_name"
     ADDRESS_DENIED = "address_denied"
     LOST_BEFORE_BYTE = "lost_before_byte"
@@ -151,6 +153,7 @@ ROWS = {
     Kind.CALLER_ERROR: Row(Verdict.FAILED),
     Kind.CONNECT_FAILED: Row(Verdict.RETRY, breaks=True),
     Kind.CONNECT_TIMEOUT: Row(Verdict.RETRY, breaks=True),
+    Kind.TLS_FAILED: Row(Verdict.RETRY, breaks=True),
     Kind.NO_SUCH_NAME: Row(Verdict.FAILED),  # says nothing about a target, and the next look-up says the same
     Kind.ADDRESS_DENIED: Row(Verdict.REFUSE),
     Kind.LOST_BEFORE_BYTE: Row(Verdict.RETRY, breaks=True),

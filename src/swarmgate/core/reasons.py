@@ -58,6 +58,7 @@ class Reason(StrEnum):
     TARGET_ERROR = "target_error"
     TARGET_NO_SUCH_NAME = "target_no_such_name"
     TARGET_UNREACHABLE = "target_unreachable"
+    TARGET_TLS = "target_tls"
     TARGET_SLOW = "target_slow"
     TARGET_CUT = "target_cut"
     TARGET_BAD_OUTPUT = "target_bad_output"
@@ -131,6 +132,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_ERROR: "The target answered with an error.",
     Reason.TARGET_NO_SUCH_NAME: "The target's name does not exist; look at its spelling.",
     Reason.TARGET_UNREACHABLE: "No connection to the target could be made.",
+    Reason.TARGET_TLS: "The target's certificate is not valid for its name, or not by an authority known here; nothing was sent.",
     Reason.TARGET_SLOW: "The target did not answer in time.",
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",
     Reason.TARGET_BAD_OUTPUT: "The model's answer is not what the caller's schema asks for.",

@@ -36,6 +36,7 @@ _new = tuple.__new__  # what every call makes is made without the Python code of
 
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
+    LostKind.TLS: Ending.TLS_FAILED,
     LostKind.UNNAMED: Ending.NO_SUCH_NAME,
     LostKind.CONNECT_TIMEOUT: Ending.CONNECT_TIMEOUT,
     LostKind.POOL_FULL: Ending.CONNECT_FAILED,
@@ -57,6 +58,7 @@ _WHY = {
     Kind.CAPACITY: Reason.TARGET_CAPACITY,
     Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
     Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
+    Kind.TLS_FAILED: Reason.TARGET_TLS,
     Kind.NO_SUCH_NAME: Reason.TARGET_NO_SUCH_NAME,
     Kind.ADDRESS_DENIED: Reason.POLICY_ADDRESS,
     Kind.LOST_BEFORE_BYTE: Reason.TARGET_CUT,

@@ -55,6 +55,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.TARGET_CUT: (502, "http_response_incomplete"),
     Reason.TARGET_NO_SUCH_NAME: (502, "dns_error"),
     Reason.TARGET_UNREACHABLE: (502, "destination_unavailable"),
+    Reason.TARGET_TLS: (502, "tls_certificate_error"),
     **{reason: (503, _OWN) for reason in Reason if reason.startswith("gate_store_")},
     Reason.GATE_RECORDS_LOST: (503, _OWN),
     Reason.GATE_STOPPING: (503, _OWN),

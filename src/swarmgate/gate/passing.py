@@ -1,8 +1,8 @@
 """
 Everything else below `/v1/`: files, audio, images, batches, whatever a provider adds. Bodies are not read, requests are metered.
 
-Nothing in such a request names a model, so it goes to the first target that speaks as the caller does, and to no other:
-a file that was uploaded there is known there only. What the path may mean must be one thing for us and for the target.
+Nothing in such a request names a model, so it goes to the first target whose own form is the caller's, else to the first that
+speaks it too, and to no other: a file that was uploaded there is known there only. What the path may mean must be one thing for us and for the target.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from swarmgate.gate.target import ModelTarget, without_credentials
 from swarmgate.gate.transport import OK, OURS
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
-from swarmgate.providers.dialect import Dialect
+from swarmgate.providers.dialect import CHAT, MESSAGES, Dialect
 from swarmgate.providers.errors import outcome_of, read_error_body
 
 PREFIX = b"/v1/"
@@ -80,7 +80,7 @@ class PassRoutes:
         if b"upgrade" in head.fields:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
         identity, scope = read_identity(head.fields, said), self.desk.scope(head.fields)
-        rung = next((rung._replace(model="") for rung in self._ladders.rungs if self._speaks(rung, shape)), None)
+        rung = self._rung(MESSAGES if shape is ANTHROPIC else CHAT)
         if rung is None:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
         if scope is not None and not scope.allows(rung.target):
@@ -91,11 +91,12 @@ class PassRoutes:
         team = scope.team if scope is not None else ""
         return Errand(self.desk.targets[rung.target], rung, identity, _path(path), team)
 
-    @staticmethod
-    def _speaks(rung: Rung, shape: Shape) -> bool:
-        """Whether the target's provider has the paths of the caller's SDK."""
-        own = "/v1/messages" if shape is ANTHROPIC else "/v1/chat/completions"
-        return rung.serves is None or own in rung.serves
+    def _rung(self, path: str) -> Rung | None:
+        """Of the targets that have the path of the caller's SDK the first whose provider has it as its own; else the first."""
+        targets = self.desk.targets
+        rungs = [rung for rung in self._ladders.rungs if rung.serves is None or path in rung.serves]
+        rungs.sort(key=lambda rung: targets[rung.target].dialect.paths[0] != path)
+        return rungs[0]._replace(model="") if rungs else None
 
 
 class _Fetch(Fetch):

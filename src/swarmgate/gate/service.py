@@ -6,7 +6,6 @@ no new calls, then those that are open, then the connections.
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -58,6 +57,7 @@ from swarmgate.http1.cork import Cork
 from swarmgate.http1.listen import Listening, listen
 from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.tls import NO_TLS, Contexts
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal
 from swarmgate.stores.letters.shelf import Shelf
@@ -158,7 +158,7 @@ class Gate:
         store_of: Callable[[Clock, Fire], BudgetStore],
         journal: Journal,
         failed: Callable[[Call, Exception], None],
-        tls: ssl.SSLContext | None = None,
+        tls: Contexts = NO_TLS,
     ) -> None:
         self._loop = loop
         self._server: Listening | None = None
@@ -174,7 +174,7 @@ class Gate:
         self.store = store_of(clock, pump.fire)
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
-        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls).locate)
+        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls.targets).locate)
         self.exchanges = exchanges = Exchanges(
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire), Till(plan.prices)
         )
@@ -184,9 +184,10 @@ class Gate:
         pump.attach(self.store, exchanges, callers, self.teacher)
         self.doors: set[Door] = set()
         self._drained = asyncio.Event()
-        self._open(plan, tls)
+        self.tls = tls
+        self._open(plan)
 
-    def _open(self, plan: Plan, tls: ssl.SSLContext | None) -> None:
+    def _open(self, plan: Plan) -> None:
         """The surfaces, and what is due for them a few times a second."""
         pump, book = self.pump, getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
         self.ladders = plan.ladders
@@ -200,7 +201,7 @@ class Gate:
         self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
         self.front = Front()
         self.models = self._open_models(plan)
-        self.egress = self._open_egress(plan.egress, tls)
+        self.egress = self._open_egress(plan.egress)
         self.window: Window | None = None
         self.operator: Operator | None = None
         duties = [pump.sweep, self.exchanges.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
@@ -222,12 +223,12 @@ class Gate:
         self.front.serve_below(passing.PREFIX, PassRoutes(self.desk, plan.ladders))
         return models
 
-    def _open_egress(self, plan: EgressPlan | None, tls: ssl.SSLContext | None) -> EgressDoors | None:
+    def _open_egress(self, plan: EgressPlan | None) -> EgressDoors | None:
         """Open the doors to other hosts, if there are any."""
         if plan is None:
             return None
         dialler = self.upstreams.dialler  # one for all: so few handshakes are in progress per loop
-        around = Surroundings(self._loop, self.sweep, dialler, self.clock, self.store, tls, self.published)
+        around = Surroundings(self._loop, self.sweep, dialler, self.clock, self.store, self.tls.targets, self.published)
         egress = EgressDoors(plan, around, self.desk, self.teacher)
         egress.open(self.front)
         return egress
@@ -274,7 +275,7 @@ class Gate:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was bound. Errors: OSError."""
         self.sweep.start()
-        self._server = await listen(self._loop, self._door, host, port)
+        self._server = await listen(self._loop, self._door, host, port, self.tls.callers)
         self.front.own = authorities(host, self._server.port)
         if self.plan.warm is not None:
             self._loop.run_in_executor(None, self.plan.warm)

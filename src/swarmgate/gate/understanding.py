@@ -15,6 +15,7 @@ from swarmgate.gate.taps import StreamTap, read_answer
 from swarmgate.providers.dialect import DAY_MS, MINUTE_MS, MONTH_MS, Dialect
 from swarmgate.providers.errors import Failure, outcome_of, read_error_body, read_refusal
 from swarmgate.providers.rates import Reading, read_rates, tightest
+from swarmgate.providers.tables import GENERIC
 from swarmgate.providers.usage import Tokens, read_tokens
 
 _NO_WAIT = frozenset({Verdict.REFUSE, Verdict.KEY_DEAD, Verdict.FAILED})
@@ -65,7 +66,8 @@ class Understood(NamedTuple):
 
 def understand(dialect: Dialect, answer: Answer, now_unix_s: int, requested: int | None = None) -> Understood:
     """What the gate would do with this answer; `requested`: tokens of its request, if known. Nothing sent can raise."""
-    failure = _failure(dialect, answer)
+    tap = _tapped(dialect, answer)
+    failure = _failure(dialect, answer) if tap is None else tap.failure
     outcome = classify(Signal(status=answer.status))
     if failure is not None:
         outcome = outcome_of(dialect, answer.status, answer.headers, failure, now_unix_s, requested)
@@ -74,23 +76,32 @@ def understand(dialect: Dialect, answer: Answer, now_unix_s: int, requested: int
     reading = refused or tightest(readings)
     wait_ms = _wait_ms(outcome)
     reason = _reason(dialect, outcome, refused, wait_ms)
-    tokens = read_tokens(dialect.usage, _usage(answer))
+    tokens = read_tokens(dialect.usage, _usage(answer)) if tap is None else _counted(tap)
     said = "" if failure is None else failure.message
     return Understood(dialect.name, outcome, reason, said, wait_ms, reading, readings, tokens)
+
+
+def _tapped(dialect: Dialect, answer: Answer) -> StreamTap | None:
+    """A stream of events, read to its end; None if the answer is none."""
+    if answer.status >= 400 or not dict(answer.headers).get("content-type", "").startswith(_EVENTS):
+        return None
+    tap = StreamTap(dialect.errors_in_200)
+    tap.close(answer.body)
+    return tap
 
 
 def _failure(dialect: Dialect, answer: Answer) -> Failure | None:
     if answer.status >= 400:
         return read_error_body(answer.body)
-    if _is_stream(answer):
-        tap = StreamTap(dialect.errors_in_200)
-        tap.close(answer.body)
-        return tap.failure
+    if dialect is not GENERIC and "html" in dict(answer.headers).get("content-type", ""):
+        return Failure(message=f"answered {answer.status} with a page")  # of something between (UP-09)
     return read_answer(answer.body, dialect.errors_in_200)[1]
 
 
-def _is_stream(answer: Answer) -> bool:
-    return dict(answer.headers).get("content-type", "").startswith(_EVENTS)
+def _counted(tap: StreamTap) -> Tokens:
+    (prompt, output), (cached, apart) = tap.usage, tap.cached
+    told = (prompt + apart if prompt >= 0 else prompt, output, cached)
+    return Tokens(*(count if count >= 0 else None for count in told))
 
 
 def _refused(outcome: Outcome, failure: Failure, readings: tuple[Reading, ...]) -> Reading | None:

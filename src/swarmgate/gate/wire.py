@@ -39,6 +39,7 @@ class Wire:
     UNCONNECTED: ClassVar[Mapping[Fault, LostKind]] = {
         Fault.CONNECT_TIMEOUT: LostKind.CONNECT_TIMEOUT,
         Fault.POOL_FULL: LostKind.POOL_FULL,
+        Fault.TLS_FAILED: LostKind.TLS,
     }
 
     def __init__(self, exchanges: Exchanges, upstreams: Upstreams, call: Call, origin: Origin) -> None:

@@ -8,10 +8,12 @@ sockets listen on the same port.
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 
 BACKLOG = 4_096
 SOCKETS = 16
+HANDSHAKE_S = 10.0  # that a caller's TLS may take; until then it is no connection of anybody's
 
 
 class Listening:
@@ -30,13 +32,20 @@ class Listening:
 
 
 async def listen(
-    loop: asyncio.AbstractEventLoop, make: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    loop: asyncio.AbstractEventLoop,
+    make: Callable[[], asyncio.BaseProtocol],
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
 ) -> Listening:
     """Listen on the first address of `host`; port 0 takes a free one. Errors: OSError."""
-    first = await loop.create_server(make, host, port, backlog=BACKLOG)
+    within_s = None if tls is None else HANDSHAKE_S
+    first = await loop.create_server(make, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=within_s)
     servers = [first]
     family, kind = first.sockets[0].family, first.sockets[0].type
     for _ in range(1, SOCKETS):
         twin = socket.fromfd(first.sockets[0].fileno(), family, kind)
-        servers.append(await loop.create_server(make, sock=twin, backlog=BACKLOG))
+        servers.append(
+            await loop.create_server(make, sock=twin, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=within_s)
+        )
     return Listening(servers)

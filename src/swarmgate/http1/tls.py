@@ -1,5 +1,6 @@
 """
-TLS towards targets: verified, named, and no switch that a caller could reach to weaken it.
+TLS both ways: towards targets verified and named, with no switch that a caller could reach to weaken it; towards callers
+with the operator's certificate.
 
 Here live the one context that all dials share (building it costs tens of milliseconds: the trust store is read) and the
 turns in which handshakes run. A handshake is CPU time on the loop, so few run at once; one that waits for its peer uses
@@ -10,7 +11,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 MAX_HANDSHAKES = 4
@@ -32,6 +33,37 @@ def client_context(extra_ca: Path | None = None) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+class Contexts(NamedTuple):
+    """TLS of one gate: towards targets, and towards callers; None = it speaks none there."""
+
+    targets: ssl.SSLContext | None = None
+    callers: ssl.SSLContext | None = None
+
+
+NO_TLS = Contexts()
+
+
+def server_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+    """
+    A context for callers: TLS 1.2 or newer, HTTP/1.1 only; with `client_ca` they must show a certificate by it.
+
+    `renew` has it use what the files hold by then. Raises OSError or ssl.SSLError for files that cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(client_ca)
+    renew(context, certificate, key)
+    return context
+
+
+def renew(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """Show this certificate to whoever comes from now on. Raises as `server_context`."""
+    context.load_cert_chain(certificate, key, password="")  # nobody could type one
 
 
 class Handshakes:

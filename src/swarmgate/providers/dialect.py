@@ -108,7 +108,7 @@ class Dialect:
     One provider's way to speak.
 
     `hosts` are exact names, or endings that begin with a dot or a dash. `base_path` is what stands for callers' `/v1`,
-    `paths` what of theirs is served. `auth` names the header of the key; `headers` are sent where the caller sends none of that name.
+    `paths` what of theirs is served, its own form first. `auth` names the header of the key; `headers` are sent where the caller sends none of that name.
     `injects_usage`: a stream counts its tokens only if `stream_options.include_usage` asks for it. The first of `rates`
     weighs keys. `errors_in_200` are the places where a body or an event of a 200 may hold an error, as dotted paths.
     `error_header` holds an error's type. `telltales` are headers by which a pasted answer is recognised.

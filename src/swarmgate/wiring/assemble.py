@@ -17,7 +17,7 @@ from swarmgate.facts.prices import PriceBook, listed
 from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.service import CONNECTIONS, Gate, Plan
 from swarmgate.gate.structured import checker
-from swarmgate.http1.tls import client_context
+from swarmgate.http1.tls import Contexts, client_context, server_context
 from swarmgate.ports import Journal
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import caps
@@ -41,7 +41,14 @@ def gate(
     memory; `served` is its plan, if it was made already.
     """
     store_of = partial(MemoryStore, book=book)
-    return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, client_context())
+    return Gate(loop, served or plan(config), store_of, journal or MemoryJournal(), failed, _contexts(config))
+
+
+def _contexts(config: Config) -> Contexts:
+    told, callers = config.tls, None
+    if told.certificate is not None and told.key is not None:
+        callers = server_context(told.certificate, told.key, told.client_ca)
+    return Contexts(client_context(told.target_ca), callers)
 
 
 def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({})) -> Plan:
