@@ -30,6 +30,7 @@ from swarmgate.core.record import Call, Route, Rung, Step
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.waiting import Room
 from swarmgate.engine.clock import LoopClock, unix_ms
+from swarmgate.engine.loops import new_event_loop
 from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.ports import AttemptFacts
 from swarmgate.stores.journal.journal import FileJournal
@@ -47,7 +48,7 @@ STEP = Step("agent-0017", "task-3", "goal-9", "step-12", "", "hypotheses")
 
 class Wire:
     def facts(self):
-        return AttemptFacts(200, 812, 240, -1, 0, 2_048, 780)
+        return tuple.__new__(AttemptFacts, (200, 812, 240, -1, 0, 2_048, 780))
 
 
 def calls(clock, count):
@@ -57,7 +58,7 @@ def calls(clock, count):
     for number in range(count):
         call = Call(f"req-ab12cd34ef-{number:x}", (rung,), room, rank=1, arrived_ms=clock.now_ms())
         call.step, call.wire, call.route, call.attempt = STEP, wire, route, 1
-        call.sent_ms = call.arrived_ms
+        call.sent_ms, call.end = call.arrived_ms, End.ANSWERED
         made.append(call)
     return made
 
@@ -215,7 +216,8 @@ def main():
         feed(told.feed)
         return
     with tempfile.TemporaryDirectory() as folder:
-        found, state = asyncio.run(on_the_loop(Path(folder), CALLS // 10 if told.quick else CALLS))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            found, state = runner.run(on_the_loop(Path(folder), CALLS // 10 if told.quick else CALLS))
         found |= into_the_ledger(state)
         if absent := lab.missing():
             print(f"bench_journal: not beside calls, not here: {absent}", file=sys.stderr)

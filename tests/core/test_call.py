@@ -43,6 +43,7 @@ from swarmgate.core.events import (
     GivenUp,
     Lost,
     LostKind,
+    OwnAnswer,
     Progress,
     StoreLost,
 )
@@ -67,6 +68,7 @@ SAMPLES = [
     DENIED._replace(kind=BlockKind.NEVER),
     StoreLost(Reason.GATE_STORE_LOST),
     GivenUp(Reason.GATE_STOPPING),
+    OwnAnswer(End.REFUSED, Reason.POLICY_KEY_SCOPE),
     Progress(1),
     OK,
     FAILS,

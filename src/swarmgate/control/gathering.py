@@ -34,13 +34,18 @@ class Open:
 
 
 class Gathering:
-    """One batch; `open_attempts` goes on from batch to batch, and is only right once the batch is written."""
+    """
+    One batch; `open_attempts` goes on from batch to batch, and is only right once the batch is written.
+
+    `told` are its rows as listeners want them: each note with what its intent said.
+    """
 
     def __init__(self, open_attempts: Open, price: Pricer) -> None:
         self._open = open_attempts
         self._price = price
         self._new: set[str] = set()
         self.changes = Changes()
+        self.told: list[rows.Row] = []
         self._do: dict[type, Callable[..., None]] = {
             rows.Boot: self._boot,
             rows.Stop: self._stop,
@@ -59,6 +64,9 @@ class Gathering:
 
     def add(self, row: rows.Row) -> None:
         """One row more; kinds that the ledger does not keep are passed."""
+        if isinstance(row, rows.Done):
+            row = rows.noted(row, self._open.intents.get((row.call, row.attempt)))
+        self.told.append(row)
         act = self._do.get(type(row))
         if act is not None:
             act(row)

@@ -91,7 +91,7 @@ class Importer:
         self.rows += len(batch.rows)
         self.damaged += batch.damaged + batch.torn
         for listener in self.listeners:
-            listener(batch.rows)
+            listener(gathering.told)
         return False
 
     def forget(self, now_ms: int) -> bool:

@@ -123,9 +123,13 @@ class BudgetCell:
 
 
 class Book:
-    """All budgets and lines of one store, its clock and its birth (`birth_ms`: nothing before it is remembered)."""
+    """
+    All budgets and lines of one store, its clock and its birth (`birth_ms`: nothing before it is remembered).
 
-    __slots__ = ("birth_ms", "cells", "clock_steps", "lines", "now_ms", "offset_ms", "sequence")
+    `counters` names the cells that count by the calendar: what they hold must outlive the process.
+    """
+
+    __slots__ = ("birth_ms", "cells", "clock_steps", "counters", "lines", "now_ms", "offset_ms", "sequence")
 
     def __init__(self, birth_ms: int = 0) -> None:
         self.birth_ms = birth_ms
@@ -134,6 +138,7 @@ class Book:
         self.clock_steps = 0
         self.sequence = 0
         self.cells: dict[str, BudgetCell] = {}
+        self.counters: set[str] = set()
         self.lines: dict[str, Line] = {}
 
     def line(self, name: str) -> Line:

@@ -22,6 +22,7 @@ from swarmgate.core.events import (
     Event,
     GivenUp,
     Lost,
+    OwnAnswer,
     Progress,
     Ready,
     StoreLost,
@@ -83,7 +84,10 @@ _ON_THE_WIRE: dict[type, Entry] = {
 }
 
 TABLE: dict[State, dict[type, Entry]] = {
-    S.NEW: {Arrived: Entry(queueing.arrive, _to(S.CONNECTING, S.ENDED))},
+    S.NEW: {
+        Arrived: Entry(queueing.arrive, _to(S.CONNECTING, S.ENDED)),
+        OwnAnswer: Entry(queueing.own_answer, _to(S.ENDED)),
+    },
     S.CONNECTING: {
         **_IN_LINE,
         Ready: Entry(queueing.ask, _AFTER_ASKING),

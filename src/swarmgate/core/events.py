@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from swarmgate.core.answers import Denied, Granted
+from swarmgate.core.commands import End
 from swarmgate.core.outcome import Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 
@@ -63,6 +64,13 @@ class GivenUp(NamedTuple):
     reason: Reason
 
 
+class OwnAnswer(NamedTuple):
+    """The gate answers a call before it stands in any line: what it may not do, or what was done already."""
+
+    end: End
+    reason: Reason
+
+
 class Lost(NamedTuple):
     """An attempt ended without an answer; `sent` = a byte had left, `used` = units of output seen."""
 
@@ -108,6 +116,7 @@ Event = (
     | ClientLeft
     | DeadlinePassed
     | GivenUp
+    | OwnAnswer
     | Granted
     | Denied
     | Lost

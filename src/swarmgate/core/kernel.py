@@ -51,6 +51,8 @@ def define(book: Book, name: str, limits: Limits) -> bool:
         return False
     cell = BudgetCell(name, limits, book.line(limits.line or name), book.now_ms)
     book.cells[name] = cell
+    if cell.slices is not None:
+        book.counters.add(name)
     chill(cell, book.birth_ms)
     return True
 

@@ -23,7 +23,7 @@ from swarmgate.core.commands import (
     Loss,
     Release,
 )
-from swarmgate.core.events import StoreLost
+from swarmgate.core.events import OwnAnswer, StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
@@ -65,6 +65,11 @@ def arrive(call: Call, event: object, now_ms: int) -> Commands:
     if (first.serves is None and first.window is None) or step_to(call, 0):
         return connect(call, event, now_ms)
     return end(call, End.REFUSED, call.trail[-1].reason)
+
+
+def own_answer(call: Call, event: OwnAnswer, _now_ms: int) -> Commands:
+    """It ends before it began; nothing was taken."""
+    return end(call, *event)
 
 
 def unserved(call: Call, _event: object, now_ms: int) -> Commands:

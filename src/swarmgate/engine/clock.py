@@ -11,17 +11,19 @@ import time
 
 
 class LoopClock:
-    """ports.Clock of one event loop."""
+    """ports.Clock of one event loop; `read_ms` is the instant that was read last: the pump reads one per event."""
 
-    __slots__ = ("_time", "offset_ms")
+    __slots__ = ("_time", "offset_ms", "read_ms")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time = loop.time
         self.offset_ms = int(time.time() * 1000) - int(loop.time() * 1000)  # noqa: TID251  this is the edge
+        self.now_ms()
 
     def now_ms(self) -> int:
         """Monotonic milliseconds since the epoch."""
-        return int(self._time() * 1000) + self.offset_ms
+        self.read_ms = now_ms = int(self._time() * 1000) + self.offset_ms
+        return now_ms
 
 
 def unix_ms() -> int:

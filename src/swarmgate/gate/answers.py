@@ -79,11 +79,9 @@ def status_of(reason: Reason) -> int:
     return _TOLD.get(reason, (_STATUS, ""))[0]
 
 
-def refusal(
-    reason: Reason, detail: str = "", param: str | None = None, shape: Shape = OPENAI, more: Mapping[str, object] = {}
-) -> Reply:
-    """Why nothing was sent, or nothing came back; `more` are members that the error has besides."""
-    said = Said(status_of(reason), reason.value, _message(reason, detail), param, more, refusal_id())
+def refusal(reason: Reason, detail: str = "", param: str | None = None, shape: Shape = OPENAI, call: str = "") -> Reply:
+    """Why nothing was sent, or nothing came back; `call` is its id, where one was begun."""
+    said = Said(status_of(reason), reason.value, _message(reason, detail), param, {}, call or refusal_id())
     return _reply(reason, said, shape)
 
 

@@ -25,6 +25,7 @@ REMEMBERED = 1_024  # summaries
 _VERSION = b"anthropic-version"
 
 Begin = Callable[[Relay, tuple[Rung, ...], str], None]
+Refuse = Callable[[Relay, tuple[Rung, ...], str, str], None]
 
 
 class Ceiling(NamedTuple):
@@ -35,10 +36,11 @@ class Ceiling(NamedTuple):
 
 
 class Compressor:
-    """Makes prompts shorter; `begin` starts the call of a relay whose request is ready."""
+    """Makes prompts shorter; `begin` starts the call of a relay whose request is ready, `refuse` ends it with a word."""
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin, refuse: Refuse) -> None:
         self._begin = begin
+        self._refuse = refuse
         self._summaries: OrderedDict[bytes, str] = OrderedDict()
 
     def shorten(self, relay: Relay, rungs: tuple[Rung, ...], team: str, ceiling_tokens: int) -> bool:
@@ -69,9 +71,12 @@ class Compressor:
 
         def heard(reply: Reply) -> None:
             relay.call = None
-            summary = summary_in(reply.body) if reply.status == 200 else ""
+            if reply.status != 200:
+                relay.reply(reply)
+                return
+            summary = summary_in(reply.body)
             if not summary:
-                relay.reply(reply if reply.status != 200 else _no_summary(relay))
+                self._refuse(relay, rungs, team, "The model gave no summary.")
                 return
             self._keep(key, summary)
             relay.peeked = shortened(peeked, conversation, cut, summary)
@@ -131,7 +136,3 @@ class Ear:
 
 def _key(conversation: Conversation, cut: Cut, whose: tuple[str, str]) -> bytes:
     return sha256(repr(whose).encode() + b"\0" + dropped(conversation, cut)).digest()
-
-
-def _no_summary(relay: Relay) -> Reply:
-    return answers.refusal(Reason.POLICY_CONTEXT_CEILING, "The model gave no summary.", "messages", relay.shape)

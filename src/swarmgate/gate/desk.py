@@ -6,6 +6,7 @@ from itertools import count
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
+from swarmgate.core.events import OwnAnswer
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import Scope
@@ -19,7 +20,7 @@ from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.live_streams import LiveStreams
-from swarmgate.gate.once import Once, Writer, key_of, payload_of
+from swarmgate.gate.once import Once, Ways, Writer, key_of, payload_of
 from swarmgate.gate.served import ServedFields
 from swarmgate.gate.shapes import Shape
 from swarmgate.gate.target import ModelTarget
@@ -101,10 +102,21 @@ class Desk:
         if key is None:
             self.pump.arrive(call)
         elif self.once is None:
-            writer.reply(answers.refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape))
+            self.decline(writer, call, Reason.GATE_RECORDS_LOST)
         else:
             name = f"{call.rungs[0].target}|{key.stored}"
-            self.once.begin(writer, call, name, payload_of(*payload), self.pump.arrive)
+            self.once.begin(writer, call, name, payload_of(*payload), Ways(self.pump.arrive, self.answer))
+
+    def decline(self, writer: Writer, call: Call, reason: Reason, detail: str = "", param: str | None = None) -> None:
+        """Refuse a call that was understood; like every call it has an end, and its name leads to it."""
+        reply = answers.refusal(reason, detail, param, writer.shape, call.id)
+        self.answer(writer, call, OwnAnswer(End.REFUSED, reason), reply)
+
+    def answer(self, writer: Writer, call: Call, own: OwnAnswer, reply: Reply) -> None:
+        """Answer a call before it stands in any line."""
+        writer.call = None
+        call.client = _Answered(writer, reply)
+        self.fire(call, own)
 
     def told(self, call: Call, answer: Answer, head: RequestHead, shape: Shape) -> Reply:
         """The answer to a call that has none of its target's."""
@@ -121,6 +133,18 @@ class Desk:
         if answer.end is End.DEFERRED and answer.denied is not None:
             return shape.event(self.deferrals.said(call, answer.denied, reason, self.exchanges.now_ms()))
         return shape.event(answers.ended_said(call, answer.end, reason))
+
+
+class _Answered:
+    """Who asked for a call that the gate answers itself (exchange.Caller)."""
+
+    def __init__(self, writer: Writer, reply: Reply) -> None:
+        self._writer = writer
+        self._reply = reply
+
+    def tell(self, _call: Call, _answer: Answer, _exchange: object) -> None:
+        """It is told the reply that was made for it."""
+        self._writer.reply(self._reply)
 
 
 def owner(call: Call) -> str:

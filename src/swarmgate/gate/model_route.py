@@ -51,7 +51,7 @@ class ModelRoutes:
         self.desk = desk
         self._ladders = ladders
         self.ceilings = ceilings
-        self._compressor = Compressor(self._begin)
+        self._compressor = Compressor(self._begin, self._too_long)
         self._outputs = Outputs()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
@@ -102,16 +102,20 @@ class ModelRoutes:
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, scope, relay.shape))
                 return
-            if scope is not None:
-                rungs = tuple(rung for rung in rungs if scope.allows(rung.target))
-                if not rungs or not scope.allows_model(peeked.model):
-                    relay.reply(answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", "model", relay.shape))
-                    return
             team = scope.team if scope is not None else ""
+            if scope is not None:
+                allowed = tuple(rung for rung in rungs if scope.allows(rung.target))
+                if not allowed or not scope.allows_model(peeked.model):
+                    call = self._call(relay, peeked, rungs, team)
+                    self.desk.decline(relay, call, Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", "model")
+                    return
+                rungs = allowed
             ceiling = self.ceilings.get(relay.identity.step.task_type)
             if ceiling is not None and peeked.prompt_tokens > ceiling.tokens and PATHS[relay.path] == "generate":
                 if not ceiling.compress or not self._compressor.shorten(relay, rungs, team, ceiling.tokens):
-                    relay.reply(self._too_long(relay, peeked, ceiling.tokens))
+                    asked, most = peeked.prompt_tokens, ceiling.tokens
+                    detail = f"{identity.step.task_type!r} reads at most {most} tokens; this prompt has about {asked}."
+                    self._too_long(relay, rungs, team, f"Task type {detail}")
                 return
             self._begin(relay, rungs, team)
         except BadInput as bad:
@@ -125,8 +129,7 @@ class ModelRoutes:
         relay.call = call = self._call(relay, peeked, rungs, team)
         till, targets = self.desk.exchanges.till, self.desk.targets
         if call.caps is not None and not till.reserve(call, targets, *self._most(relay, peeked)):
-            relay.call = None
-            relay.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model", relay.shape))
+            self.desk.decline(relay, call, Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model")
         elif call.effect is Effect.WRITE:
             self.desk.arrive(relay, call, relay.head.fields, relay.path, peeked.body)
         else:
@@ -173,12 +176,10 @@ class ModelRoutes:
         """The tokens that a call will probably cost: of its prompt, and of its output."""
         return peeked.prompt_tokens, 0 if relay.outputs is None else relay.outputs.reserve(peeked.max_tokens or 0)
 
-    def _too_long(self, relay: Relay, peeked: Peeked, ceiling: int) -> answers.Reply:
-        detail = (
-            f"Task type {relay.identity.step.task_type!r} reads at most {ceiling} tokens; "
-            f"this prompt has about {peeked.prompt_tokens}."
-        )
-        return answers.refusal(Reason.POLICY_CONTEXT_CEILING, detail, "messages", relay.shape)
+    def _too_long(self, relay: Relay, rungs: tuple[Rung, ...], team: str, detail: str) -> None:
+        assert relay.peeked is not None
+        call = self._call(relay, relay.peeked, rungs, team)
+        self.desk.decline(relay, call, Reason.POLICY_CONTEXT_CEILING, detail, "messages")
 
     def _unknown(self, model: str, scope: Scope | None, shape: Shape) -> answers.Reply:
         names = [name for name in self._ladders.nearest(model) if may_say(self._ladders, scope, name)]

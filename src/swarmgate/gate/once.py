@@ -10,10 +10,11 @@ import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from swarmgate.core.commands import Answer
+from swarmgate.core.commands import Answer, End
 from swarmgate.core.errors import BadInput
+from swarmgate.core.events import OwnAnswer
 from swarmgate.core.idempotency import HEADER, IdempotencyKey, from_header, from_operation
 from swarmgate.core.once import MOST_ANSWER_BYTES, Ruling, Standing, standing_after
 from swarmgate.core.reasons import Reason
@@ -34,6 +35,7 @@ class Writer(Protocol):
     """The caller's side of a keyed write: what its surface keeps in `end.call`."""
 
     end: Any
+    call: Call | None
 
     @property
     def shape(self) -> Shape:
@@ -63,6 +65,13 @@ def payload_of(*parts: bytes) -> str:
     return told.hexdigest()
 
 
+class Ways(NamedTuple):
+    """What may become of a keyed write: it goes, or the gate answers it."""
+
+    go: Callable[[Call], None]
+    answer: Callable[[Writer, Call, OwnAnswer, Reply], None]
+
+
 class Once:
     """The keyed writes of one gate; `open` has those that are on file as in flight, by call."""
 
@@ -75,25 +84,26 @@ class Once:
         self._tasks: set[asyncio.Task[None]] = set()
         self.untold = 0  # ends that the control process did not hear: their writes stay in flight on file
 
-    def begin(self, writer: Writer, call: Call, key: str, payload: str, go: Callable[[Call], None]) -> None:
-        """Ask, then `go`, or answer why not."""
+    def begin(self, writer: Writer, call: Call, key: str, payload: str, ways: Ways) -> None:
+        """Ask, then let it go, or answer why not."""
         outliving = Outliving(writer.end.call)
         writer.end.call = outliving  # from now on the write does not end with its caller
-        self._later(self._begin(writer, call, (key, payload), go), f"write {call.id}")
+        self._later(self._begin(writer, call, (key, payload), ways), f"write {call.id}")
 
-    async def _begin(self, writer: Writer, call: Call, named: tuple[str, str], go: Callable[[Call], None]) -> None:
+    async def _begin(self, writer: Writer, call: Call, named: tuple[str, str], ways: Ways) -> None:
         key, payload = named
         try:
             told = await self._ask("write_begin", key=key, payload=payload, call=call.id, run=self._run)
         except (ConnectionError, BadInput):
-            writer.reply(refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape))
+            reply = refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape, call=call.id)
+            ways.answer(writer, call, OwnAnswer(End.REFUSED, Reason.GATE_RECORDS_LOST), reply)
             return
         if told["ruling"] == Ruling.PROCEED:
             writer.end = kept = Kept(writer.end)
             self.open[call] = (key, kept)
-            go(call)
+            ways.go(call)
         else:
-            writer.reply(_told(told, writer.shape))
+            ways.answer(writer, call, *_told(told, call.id, writer.shape))
 
     def ended(self, call: Call, answer: Answer, *, is_theirs: bool) -> None:
         """The call is over: put on file what its write came to; `is_theirs` = what was answered is the target's own."""
@@ -120,23 +130,31 @@ class Once:
         task.add_done_callback(self._tasks.discard)
 
 
-def _told(told: Mapping[str, Any], shape: Shape) -> Reply:
-    """The answer to a write that does not go."""
+def _told(told: Mapping[str, Any], call: str, shape: Shape) -> tuple[OwnAnswer, Reply]:
+    """How a write ends that does not go, and its answer."""
     match Ruling(told["ruling"]):
         case Ruling.CONFLICT:
-            reply = refusal(Reason.CALLER_WRITE_IN_FLIGHT, f"Its call is {told['call']}.", shape=shape)
-            reply.headers.append((b"retry-after", _CONFLICT_S))
-            return reply
+            reason, detail, field = Reason.CALLER_WRITE_IN_FLIGHT, f"Its call is {told['call']}.", None
         case Ruling.MISMATCH:
-            return refusal(Reason.CALLER_WRITE_MISMATCH, f"The first call is {told['call']}.", HEADER, shape)
+            reason, detail, field = Reason.CALLER_WRITE_MISMATCH, f"The first call is {told['call']}.", HEADER
         case Ruling.REPLAY if told["body"] is not None:
-            headers = [(b"content-type", told["content_type"].encode())] if told["content_type"] else []
-            headers += [(b"x-request-id", told["call"].encode()), (b"x-swarmgate-replayed", b"true")]
-            return Reply(told["status"], headers, b64decode(told["body"]))
+            return OwnAnswer(End.ANSWERED, Reason.CALLER_WRITE_DONE), _again(told)
         case Ruling.REPLAY:
+            reason, field = Reason.CALLER_WRITE_DONE, None
             detail = f"It was done by {told['call']} with status {told['status']}; its answer was not kept."
-            return refusal(Reason.CALLER_WRITE_DONE, detail, shape=shape)
-    return refusal(Reason.TARGET_UNKNOWN_EFFECT, f"The write is {told['call']}.", shape=shape)
+        case _:
+            reason, detail, field = Reason.TARGET_UNKNOWN_EFFECT, f"The write is {told['call']}.", None
+    reply = refusal(reason, detail, field, shape, call)
+    if reason is Reason.CALLER_WRITE_IN_FLIGHT:
+        reply.headers.append((b"retry-after", _CONFLICT_S))
+    return OwnAnswer(End.REFUSED, reason), reply
+
+
+def _again(told: Mapping[str, Any]) -> Reply:
+    """The answer that the write was given when it was done, under the name of the call that did it."""
+    headers = [(b"content-type", told["content_type"].encode())] if told["content_type"] else []
+    headers += [(b"x-request-id", told["call"].encode()), (b"x-swarmgate-replayed", b"true")]
+    return Reply(told["status"], headers, b64decode(told["body"]))
 
 
 class Outliving:

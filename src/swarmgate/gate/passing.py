@@ -172,8 +172,7 @@ class Passing(Streaming):
             call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
             call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, None)
             if not desk.exchanges.till.reserve_unread(call, self.errand.path.partition(b"?")[0].decode()):
-                self.call = None
-                self.reply(answers.refusal(Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand), shape=self.shape))
+                desk.decline(self, call, Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand))
                 return
             desk.arrive(self, call, fields, *self.asked)
         except BadInput as bad:

@@ -178,7 +178,8 @@ class Attempt(Wire):
         if prompt >= 0:
             prompt += apart
         status = 0 if head is None else head.status
-        return AttemptFacts(status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes)
+        told = (status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes)
+        return tuple.__new__(AttemptFacts, told)  # without the Python code of a named tuple's constructor
 
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if an answer did not say."""

@@ -50,6 +50,10 @@ class Turns:
     def now_ms(self):
         return self.ms
 
+    @property
+    def read_ms(self):
+        return self.ms
+
     def wall_ms(self):
         return self.ms + self.wall_step_ms
 

@@ -56,6 +56,12 @@ def test_a_line_that_was_torn_is_no_row(row, data):
         to_row(line[: data.draw(st.integers(0, len(line) - 1))])
 
 
+@given(any_row)
+def test_plain_values_make_the_same_line(row):
+    tag = type(row).__struct_config__.tag
+    assert to_line((tag, *msgspec.structs.astuple(row))) == to_line(row)
+
+
 def test_rows_of_other_versions():
     longer = msgspec.json.encode(["stop", 7, 8, "r", 0, "said by a later version"])
     assert to_row(_line(longer)) == rows.Stop(7, 8, "r", 0)

@@ -24,8 +24,10 @@ def desk(tmp_path):
 
 
 def noted(desk):
-    """What stands there after the boot, but for what a first attempt takes from."""
-    return [row for row in everything(desk.folder)[0][1:] if not isinstance(row, rows.Way)]
+    """What stands there after the boot, but for what a first attempt takes from, as listeners hear it."""
+    found = [row for row in everything(desk.folder)[0][1:] if not isinstance(row, rows.Way)]
+    intents = {(row.call, row.attempt): row for row in found if isinstance(row, rows.Intent)}
+    return [rows.noted(row, intents[row.call, row.attempt]) if isinstance(row, rows.Done) else row for row in found]
 
 
 def test_the_first_attempt_of_a_way_says_what_it_takes_from(desk):
@@ -58,6 +60,18 @@ def test_an_answered_call_is_two_rows(desk):
     assert (note.kind, note.end, note.status, note.sent, note.used) == ("ok", "answered", 200, True, 3)
     assert (note.queue_ms, note.took_ms, note.content_ms) == (40, 400, 400)
     assert (note.prompt_tokens, note.output_tokens, note.cached_tokens, note.sent_bytes) == (9, 3, -1, 7)
+    assert (note.target, note.model, note.key) == (intent.target, intent.model, intent.key)
+    assert (note.priority, note.task_type, note.team) == (intent.priority, intent.task_type, intent.team)
+
+
+def test_a_note_whose_intent_was_not_recorded_says_what_it_can(desk):
+    call = desk.call("c1", wire=Wire(status=200, prompt_tokens=9, output_tokens=3, content_ms=desk.loop.ms + 5))
+    desk.leaves(call)
+    desk.answered(call)
+    done = everything(desk.folder)[0][-1]
+    alone = rows.noted(done, None)
+    assert (alone.call, alone.kind, alone.end, alone.output_tokens) == ("c1", "ok", "answered", 3)
+    assert (alone.target, alone.key, alone.took_ms, alone.content_ms) == ("", "", 0, -1)
 
 
 def test_llm_gateways_44_every_row_is_on_file_at_once(desk):

@@ -96,7 +96,7 @@ def test_only_journals_are_read(tmp_path):
     assert listed(tmp_path) == []
     segment = Segment(tmp_path, 3, 100)
     assert listed(tmp_path) == [Listed(tmp_path / f"journal-{3_000:016d}.log", 3_000)]
-    segment.close(0)
+    segment.close()
 
 
 @given(st.integers(0, 60), st.integers(1, 40))

@@ -71,7 +71,7 @@ def test_what_a_full_disk_does_not_take_is_counted_and_told(tmp_path, monkeypatc
     assert gap.seq - found[-2].seq - 1 == gap.rows
     assert "written again" in desk.said[-1]
     run(desk, 1)
-    assert kinds(tmp_path)[-2:] == ["Intent", "Note"]
+    assert kinds(tmp_path)[-2:] == ["Intent", "Done"]
 
 
 def test_a_row_that_no_segment_can_hold_is_counted(tmp_path):
@@ -116,7 +116,7 @@ def test_a_sync_that_failed_is_never_believed_again(tmp_path, monkeypatch):
     assert not desk.journal.writer.sync()
     assert [text for text in desk.said if "sync failed" in text] == desk.said
     run(desk, 1)
-    assert kinds(tmp_path) == ["Boot", "Intent", "Note"]
+    assert kinds(tmp_path) == ["Boot", "Intent", "Done"]
 
 
 def test_segments_end_by_size_and_age_and_the_past_is_bounded(tmp_path):

@@ -4,14 +4,17 @@ Where requests to hosts become calls: who waits how long, what may be repeated, 
 The core decides everything after that, with the same table, pump and store as for model calls.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
-from swarmgate.core.record import Call
+from swarmgate.core.record import Call, Rung
+from swarmgate.core.retry import RetryBudget
 from swarmgate.core.scope import Scope
+from swarmgate.core.target import Target
+from swarmgate.core.target_ring import TargetRing
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.answers import Reply, refusal
 from swarmgate.gate.desk import Desk, owner
@@ -24,6 +27,7 @@ from swarmgate.gate.identity import Identity
 from swarmgate.gate.once import key_of
 from swarmgate.gate.resolve import TargetResolver
 from swarmgate.gate.shapes import PROBLEM
+from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import Fire
@@ -98,6 +102,20 @@ class EgressDesk:
         self.shadow.watch(place.judged, call, now_ms)
         return call
 
+    def decline(
+        self,
+        end: ClientEnd,
+        target: Target,
+        asker: tuple[Identity, Scope],
+        why: tuple[Reason, str, str | None],
+    ) -> None:
+        """Refuse what policy forbids: a call that ends before its host is known here."""
+        identity, scope = asker
+        rung = Rung(target.key, "", {}, TargetRing(), RetryBudget())
+        writer = _Refused(end)
+        call = self._desk.call(writer, (rung,), identity, self.exchanges.now_ms(), scope.team)
+        self._desk.decline(writer, call, *why)
+
     def admits(self, scope: Scope) -> bool:
         """Whether the key of this scope is still good."""
         return self._desk.keeper is None or self._desk.keeper.admits(scope)
@@ -126,6 +144,20 @@ class EgressDesk:
             [said, LONGEST_WAIT_MS] if identity.timeout_ms is None else [said, LONGEST_WAIT_MS, identity.timeout_ms]
         )
         return min(bounds)
+
+
+class _Refused:
+    """The caller of a call to a host that may not be called (once.Writer)."""
+
+    shape = PROBLEM
+    call: Call | None = None
+
+    def __init__(self, end: ClientEnd) -> None:
+        self.end: Any = end
+
+    def reply(self, reply: Reply) -> None:
+        """It is told so."""
+        self.end.respond(*reply)
 
 
 def effect(place: Destination, method: bytes, identity: Identity) -> Effect:

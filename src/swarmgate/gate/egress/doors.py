@@ -18,14 +18,13 @@ from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_targ
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
 from swarmgate.gate import answers
-from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.desk import EgressDesk, effect
 from swarmgate.gate.egress.forward import Errand, Forward
 from swarmgate.gate.egress.hosts import Destination
 from swarmgate.gate.egress.requests import UPGRADE, Manners
 from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_inside, read_trail
 from swarmgate.gate.egress.tunnel import Tunnel
-from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.identity import UNSAID, Identity, read_identity
 from swarmgate.gate.shapes import PROBLEM
 from swarmgate.gate.view.viewer import NOBODY
 from swarmgate.http1.client_end import ClientEnd
@@ -37,15 +36,14 @@ Said = Mapping[str, str] | None
 
 
 class Refusal(Exception):
-    """Why a request is not sent; `reply` is what its caller is told."""
+    """Why a request is not sent; `target` is where it was to go, once that is known: then it is a call, and has an end."""
 
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
-
-
-def _refused(reason: Reason, detail: str = "", field: str = "") -> Refusal:
-    return Refusal(answers.refusal(reason, detail, field or None, PROBLEM))
+    def __init__(self, reason: Reason, detail: str = "", field: str = "", target: Target | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+        self.field = field or None
+        self.target = target
 
 
 class _Door:
@@ -58,18 +56,31 @@ class _Door:
         self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
     ) -> Forward | Tunnel | None:
         """A request begins; None if it was answered at once."""
+        closed = self._desk.closed()
+        if closed is not None:
+            end.respond(*answers.refusal(closed, shape=PROBLEM))
+            return None
         try:
-            closed = self._desk.closed()
-            if closed is not None:
-                raise _refused(closed)
             return self._open(end, head, path, said)
         except BadTarget as bad:
             end.respond(*answers.bad_target(bad, PROBLEM))
         except BadInput as bad:
             end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, PROBLEM))
-        except Refusal as refusal:
-            end.respond(*refusal.reply)
+        except Refusal as why:
+            if why.target is None:
+                end.respond(*answers.refusal(why.reason, why.detail, why.field, PROBLEM))
+            else:
+                self._decline(end, head, said, why, why.target)
         return None
+
+    def _decline(self, end: ClientEnd, head: RequestHead, said: Said, why: Refusal, target: Target) -> None:
+        """What policy forbids is on record, with whoever asked for it."""
+        try:
+            identity = self._identity(head, said)
+        except BadInput:
+            identity = UNSAID  # it is refused anyway
+        scope = self._desk.scope(head.fields) or NOBODY
+        self._desk.decline(end, target, (identity, scope), (why.reason, why.detail, why.field))
 
     def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Forward | Tunnel:
         raise NotImplementedError
@@ -85,20 +96,20 @@ class _Door:
         settings = self._desk.plan.settings
         host = target.host
         if longest_match(host, settings.deny) or (settings.allow and not longest_match(host, settings.allow)):
-            raise _refused(Reason.POLICY_HOST, f"Host: {host}.", "host")
+            raise Refusal(Reason.POLICY_HOST, f"Host: {host}.", "host", target)
         inside = host_verdict(host)
         if inside is not None and inside.denied and not self._desk.resolver.is_pinned(host, target.port):
-            raise _refused(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host")
+            raise Refusal(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host", target)
         judged = judge(self._desk.plan.policies, host, method.decode(), path)
         if target.port not in (judged.policy.ports or settings.ports):
-            raise _refused(Reason.POLICY_PORT, f"Port: {target.port}.", "port")
+            raise Refusal(Reason.POLICY_PORT, f"Port: {target.port}.", "port", target)
         return self._desk.hosts.place(target, method.decode(), path)  # known from here on
 
     def _scope(self, head: RequestHead, target: Target) -> Scope:
         """That of the caller's key, or nobody's. Errors: `Refusal` if the key may not call this host."""
         scope = self._desk.scope(head.fields) or NOBODY
         if not scope.allows(target.host):
-            raise _refused(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; host: {target.host}.", "host")
+            raise Refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; host: {target.host}.", "host", target)
         return scope
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
@@ -126,9 +137,9 @@ class PathDoor(_Door):
         if found is None:
             raise BadTarget("caller_scheme")
         if trail.downgraded:
-            raise _refused(Reason.POLICY_DOWNGRADE)
+            raise Refusal(Reason.POLICY_DOWNGRADE)
         if trail.hops > MOST_HOPS:
-            raise _refused(Reason.POLICY_REDIRECTS, f"Hops: {trail.hops}.")
+            raise Refusal(Reason.POLICY_REDIRECTS, f"Hops: {trail.hops}.")
         scheme, authority, behind = found.groups()
         url = parse_target(f"{scheme.decode()}://{authority.decode()}{behind.decode()}")
         return self._forward(end, head, url, said, trail)
@@ -161,12 +172,13 @@ class ConnectDoor(_Door):
         target = parse_authority(path.decode("ascii"))
         identity = self._identity(head, said)
         if end.is_early:
-            raise _refused(Reason.CALLER_EARLY_BYTES)
+            raise Refusal(Reason.CALLER_EARLY_BYTES)
         scope = self._scope(head, target)
         place = self._place(target, head.method, "/")
         policy = place.judged.policy
         if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
-            raise _refused(Reason.POLICY_TUNNEL_UNMETERED, f'{target.authority}: {_WAYS}; or set connect = "tunnel".')
+            ways = f'{target.authority}: {_WAYS}; or set connect = "tunnel".'
+            raise Refusal(Reason.POLICY_TUNNEL_UNMETERED, ways, "", target)
         return Tunnel(self._desk, end, head, place, (identity, scope))
 
 

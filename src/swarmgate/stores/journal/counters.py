@@ -1,9 +1,10 @@
 """
 What counters hold, over a crash: a budget of a day or of money is never granted anew because a gate died (design 4: Cold start).
 
-Every 30 s the journal gets a row with what each counter holds, reservations included; attempts after it say what they took.
-Together they are at least what was used. Units stand by the last instant at which they may have been used, so that a counter
-whose slices have changed meanwhile does not forget them too early.
+Every 30 s the journal gets a row with what each counter holds, reservations included; attempts after it say what they took
+and reserved. Where one used more than that, what its counters hold is told again with its end. Together they are at least what
+was used. Units stand by the last instant at which they may have been used, so that a counter whose slices have changed
+meanwhile does not forget them too early.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,9 +20,33 @@ from swarmgate.stores.journal.segments import listed
 Held = dict[str, dict[int, int]]  # units by instant, by budget
 
 
-def names(book: Book) -> frozenset[str]:
-    """The counters of a book."""
-    return frozenset(name for name, cell in book.cells.items() if cell.slices is not None)
+class Said:
+    """What the journal lets a reader believe of counters, in units; and whether that is still enough."""
+
+    def __init__(self) -> None:
+        self._units: dict[str, tuple[int, int]] = {}  # and when the oldest of them will be forgotten
+
+    def took(self, charges: Iterable[tuple[str, int]]) -> None:
+        """An attempt said what it takes."""
+        for name, units in charges:
+            before, forget_ms = self._units.get(name, (0, 0))
+            self._units[name] = before + units, forget_ms
+
+    def behind(self, book: Book, counters: Iterable[str]) -> list[str]:
+        """Those of which more is used than was said, or of which something was forgotten since."""
+        found = []
+        for name in counters:
+            cell = book.cells.get(name)
+            units, forget_ms = self._units.get(name, (0, 0))
+            if cell is not None and (cell.level + cell.pending > units or cell.forget_ms > forget_ms):
+                found.append(name)
+        return found
+
+    def told(self, book: Book, counters: Iterable[str]) -> None:
+        """A row says what these hold."""
+        for name in counters:
+            cell = book.cells[name]
+            self._units[name] = cell.level + cell.pending, cell.forget_ms
 
 
 def held(book: Book, counters: Iterable[str]) -> Held:
@@ -62,38 +87,43 @@ def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None],
 
 def last(folder: Path) -> Held:
     """What counters held when the last gate stopped writing this journal. Errors: OSError."""
-    charges: list[rows.Intent] = []
+    after: list[rows.Counters | rows.Intent] = []
     for segment in reversed(listed(folder)):
-        found, after = _in(folder, segment.number)
-        charges += after
-        if found is not None:
-            return _with(found.held, charges)
-    return _with({}, charges)
+        found, is_whole = _in(folder, segment.number)
+        after = found + after
+        if is_whole:
+            break
+    return _held(after)
 
 
-def _in(folder: Path, number: int) -> tuple[rows.Counters | None, list[rows.Intent]]:
-    """The last row of counters in a segment, and the attempts after it that took from any."""
-    found: rows.Counters | None = None
-    after: list[rows.Intent] = []
-    at = reader.Position(number)
+def _in(folder: Path, number: int) -> tuple[list[rows.Counters | rows.Intent], bool]:
+    """From the last whole row of counters in a segment on, if there is one: what tells of counters."""
+    found: list[rows.Counters | rows.Intent] = []
+    is_whole, at = False, reader.Position(number)
     while at.segment == number:
         batch = reader.read(folder, at)
         for row in batch.rows:
             if isinstance(row, rows.Counters):
-                found = row
-                after.clear()
+                if row.whole:
+                    is_whole = True
+                    found.clear()
+                found.append(row)
             elif isinstance(row, rows.Intent) and row.charges:
-                after.append(row)
+                found.append(row)
         if batch.is_end or batch.position == at:
             break
         at = batch.position
-    return found, after
+    return found, is_whole
 
 
-def _with(before: Held, charges: Iterable[rows.Intent]) -> Held:
-    found = {name: dict(slices) for name, slices in before.items()}
-    for intent in charges:
-        for name, units in intent.charges:
+def _held(told: Iterable[rows.Counters | rows.Intent]) -> Held:
+    """What follows from rows in their order."""
+    found: Held = {}
+    for row in told:
+        if isinstance(row, rows.Counters):
+            found.update({name: dict(slices) for name, slices in row.held.items()})
+            continue
+        for name, units in row.charges:
             slices = found.setdefault(name, {})
-            slices[intent.at_ms] = slices.get(intent.at_ms, 0) + units
+            slices[row.at_ms] = slices.get(row.at_ms, 0) + units
     return found

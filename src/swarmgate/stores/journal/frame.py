@@ -1,5 +1,5 @@
 """
-How a row becomes a line, and a line a row: `checksum array`, the CRC-32 of the array's bytes in eight hex digits.
+How a row becomes a line, and a line a row: `checksum array`, the CRC-32 of the array's bytes in hex digits.
 
 JSON has no line breaks inside, so a line that was torn or damaged ends at its break and costs no other one.
 """
@@ -11,20 +11,18 @@ import msgspec
 
 from swarmgate.stores.journal.rows import Row
 
-_PREFIX: Final = 9  # eight digits and a space
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Row).decode
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Row).decode
 
 
 class Damaged(ValueError):
     """A line that is not what was written."""
 
 
-def to_line(row: Row) -> bytes:
-    """The line of a row, its break included."""
+def to_line(row: Row | tuple[object, ...]) -> bytes:
+    """The line of a row, its break included; a tuple is a row's name and fields in their order."""
     body = _encode(row)
-    return b"%08x %b\n" % (crc32(body), body)
+    return b"%x %b\n" % (crc32(body), body)  # a fixed width costs as much as the sum
 
 
 def to_row(line: bytes) -> Row | None:
@@ -33,8 +31,9 @@ def to_row(line: bytes) -> Row | None:
 
     Errors: `Damaged`.
     """
-    body = line[_PREFIX:]
-    if line[:_PREFIX] != b"%08x " % crc32(body):
+    said, _, body = line.partition(b" ")
+    checksum = crc32(body)
+    if said not in {b"%x" % checksum, b"%08x" % checksum}:  # journals of earlier versions have eight digits
         raise Damaged("a line that is torn or damaged")
     try:
         return _decode(body)

@@ -6,9 +6,15 @@ rows of a journal and never goes back, over restarts either; a number that is mi
 Instants are ms of the gate's clock (since the epoch, going on evenly); `""`, 0 and `()` mean: not said, and -1: not known.
 Who reads rows as they come (the ledger, metrics, log lines) may rely on: an `Intent` precedes its request's first byte;
 each `Intent` is answered by one `Note`, or its gate died; each call ends once, in a `Note` with `end` or in an `End`.
+In the file a note is a `Done`, which says nothing that its intent said; `noted` puts them together.
 """
 
+from typing import Final
+
 import msgspec
+
+INTENT: Final = "intent"
+DONE: Final = "done"
 
 
 class Boot(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="boot"):
@@ -31,7 +37,7 @@ class Stop(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="stop"):
     left: int
 
 
-class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="intent"):
+class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=INTENT):
     """
     An attempt is about to leave: who caused it, where it goes, with which key, under which limits.
 
@@ -62,6 +68,29 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="intent
     effect: str
     trace: str = ""
     charges: tuple[tuple[str, int], ...] = ()
+
+
+class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
+    """An attempt ended, as its file has it: `Note` says what the words mean. `content_at_ms` is an instant, 0 = none."""
+
+    seq: int
+    at_ms: int
+    call: str
+    attempt: int
+    kind: str
+    reason: str
+    status: int
+    sent: bool
+    used: int
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    content_at_ms: int
+    sent_bytes: int
+    got_bytes: int
+    out_ms: int
+    end: str = ""
+    end_reason: str = ""
 
 
 class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
@@ -253,17 +282,23 @@ class Gap(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="gap"):
 
 
 class Counters(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="counters"):
-    """What the counters hold at this row: units by the last instant of their use; rows after it add to it."""
+    """
+    What counters hold at this row: units by the last instant of their use; attempts after it add to it.
+
+    `whole` = a counter that is not named holds nothing; otherwise it is as it was.
+    """
 
     seq: int
     at_ms: int
     held: dict[str, dict[int, int]]
+    whole: bool = True
 
 
 Row = (
     Boot
     | Stop
     | Intent
+    | Done
     | Note
     | End
     | Unconnected
@@ -276,3 +311,41 @@ Row = (
     | Gap
     | Counters
 )
+
+
+_NOT_TOLD: Final = Intent(0, 0, "", 0, "", "", "", "", "", "", "", 0, "", "", "", 0, 0, 0, 0, 0, "")
+
+
+def noted(done: Done, intent: Intent | None) -> Note:
+    """The end of an attempt with what its intent said; without one (it was not recorded) nothing is said of that."""
+    said = _NOT_TOLD if intent is None else intent
+    took_ms = 0 if intent is None else max(0, done.at_ms - said.at_ms)
+    content_ms = done.content_at_ms - said.at_ms if done.content_at_ms else took_ms if done.status else -1
+    return Note(
+        done.seq,
+        done.at_ms,
+        done.call,
+        done.attempt,
+        done.kind,
+        done.reason,
+        done.status,
+        done.sent,
+        done.used,
+        done.prompt_tokens,
+        done.output_tokens,
+        done.cached_tokens,
+        -1 if intent is None else content_ms,
+        took_ms,
+        max(0, said.at_ms - said.arrived_ms),
+        done.sent_bytes,
+        done.got_bytes,
+        done.out_ms,
+        said.priority,
+        said.target,
+        said.model,
+        said.key,
+        said.task_type,
+        said.team,
+        done.end,
+        done.end_reason,
+    )

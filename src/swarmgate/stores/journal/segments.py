@@ -57,12 +57,12 @@ def next_number(folder: Path, now_ms: int) -> int:
 
 class Segment:
     """
-    The file that is being written: `room` is its memory, which is on file as soon as it is written, whoever dies then.
+    The file that is being written: what goes into `room` is on file at once, whoever dies then.
 
     Errors: OSError where the disk has no room for it.
     """
 
-    __slots__ = ("_fd", "opened_ms", "room", "size")
+    __slots__ = ("_fd", "opened_ms", "room")
 
     def __init__(self, folder: Path, now_ms: int, size: int) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +78,6 @@ class Segment:
             os.close(self._fd)
             path.unlink(missing_ok=True)
             raise
-        self.size = size
         self.opened_ms = now_ms
 
     def is_there(self) -> bool:
@@ -89,8 +88,9 @@ class Segment:
         """Wait until the disk itself has it. Errors: OSError."""
         os.fsync(self._fd)
 
-    def close(self, written: int) -> None:
-        """It ends after so many bytes."""
+    def close(self) -> None:
+        """It ends after what was written."""
+        written = self.room.tell()
         self.room.close()
         try:
             os.ftruncate(self._fd, written)

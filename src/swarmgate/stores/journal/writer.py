@@ -8,7 +8,6 @@ never repeated and believed: `durable` stays False while the process lives (LG-0
 """
 
 from collections.abc import Callable
-from mmap import mmap
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +18,11 @@ from swarmgate.stores.journal.segments import Retention, Segment, next_number, p
 MOST_PENDING: Final = 4_096
 
 Say = Callable[[str], None]
+
+
+def _nowhere(_line: bytes) -> None:
+    """What a line is put into while there is no segment. Errors: ValueError, as of a segment that is full."""
+    raise ValueError("there is no segment")
 
 
 class Missed(NamedTuple):
@@ -37,16 +41,14 @@ class Writer:
     """
 
     __slots__ = (
-        "_at",
         "_first",
         "_folder",
         "_keep",
         "_now_ms",
         "_pending",
-        "_room",
+        "_put",
         "_say",
         "_segment",
-        "_size",
         "_unrecorded",
         "durable",
         "sequence",
@@ -64,20 +66,20 @@ class Writer:
         self.trouble = ""
         self.sequence = next_number(folder, now_ms)
         self._segment: Segment | None = None
-        self._room: mmap | bytearray = bytearray()
-        self._at = self._size = self._first = 0
+        self._put: Callable[[bytes], object] = _nowhere
+        self._first = 0
         self._open(now_ms)
 
     def append(self, row: Row) -> None:
         """One more row, which has the number after the last; on file when this returns, unless there is trouble."""
         self.sequence += 1
-        line = to_line(row)
-        start = self._at
-        end = start + len(line)
-        if end <= self._size:
-            self._room[start:end] = line
-            self._at = end
-        else:
+        self.write(to_line(row))
+
+    def write(self, line: bytes) -> None:
+        """The line of a row whose number was taken from `sequence`; as `append`."""
+        try:
+            self._put(line)
+        except ValueError:  # there is no room for it
             self._make_room(line)
 
     def sync(self) -> bool:
@@ -99,7 +101,7 @@ class Writer:
             if not self._segment.is_there():
                 self._unrecorded += self.sequence - self._first
                 self._fail("its file was removed")
-            elif self._at and now_ms - self._segment.opened_ms >= self._keep.segment_ms:
+            elif self._segment.room.tell() and now_ms - self._segment.opened_ms >= self._keep.segment_ms:
                 self._open(now_ms)
         except OSError as error:
             self._fail(error.strerror or str(error))
@@ -108,9 +110,8 @@ class Writer:
     def close(self) -> None:
         """The end of the file."""
         if self._segment is not None:
-            self._segment.close(self._at)
-            self._segment = None
-            self._size = 0
+            self._segment.close()
+            self._segment, self._put = None, _nowhere
 
     def _make_room(self, line: bytes) -> None:
         """The segment is full, or there is none."""
@@ -137,25 +138,16 @@ class Writer:
         pending, self._pending = self._pending, []
         self._unrecorded, self.trouble = 0, ""
         for line in pending:
-            self._put(line)
+            self.write(line)
         self._say("journal: it is written again")
         return missed
-
-    def _put(self, line: bytes) -> None:
-        end = self._at + len(line)
-        if end > self._size:
-            self._make_room(line)
-            return
-        self._room[self._at : end] = line
-        self._at = end
 
     def _open(self, now_ms: int) -> None:
         """Go on in a new segment; the old one stays as it is if there is no room for another."""
         fresh = Segment(self._folder, now_ms, self._keep.segment_bytes)
         if self._segment is not None:
-            self._segment.close(self._at)
-        self._segment, self._room, self._size = fresh, fresh.room, fresh.size
-        self._at = 0
+            self._segment.close()
+        self._segment, self._put = fresh, fresh.room.write
         self._first = self.sequence
         prune(self._folder, self._keep, now_ms, self._say)
 

@@ -64,6 +64,7 @@ class MemoryStore:
         if cell.level or cell.leases or cell.order or cell.slices or cell.limits.paused:
             return False
         del self.book.cells[budget]
+        self.book.counters.discard(budget)
         self.book.lines.pop(budget, None)
         return True
 
