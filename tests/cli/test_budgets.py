@@ -1,6 +1,7 @@
 """`swarmgate budgets` before a running gate, and before none."""
 
 import asyncio
+import io
 import json
 import socket
 import sys
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from eventually import eventually
 from swarmgate.cli import app
-from swarmgate.cli.budgets import table, targets
+from swarmgate.cli.budgets import table, targets, watching
 from swarmgate.cli.exits import Exit
 
 sys.path.append(str(Path(__file__).parents[1] / "gate"))
@@ -54,6 +55,21 @@ def test_a_table_of_what_is_left():
 def test_a_limit_that_stands_over_the_file_is_told():
     result = before_gate(prepare=lambda gate: gate.operator.limit("up/first: requests per 60s", 300))
     assert "up/first: requests per 60s: 300 per 60s stands over the file's 600 per 60s" in result.output
+
+
+def test_what_policies_that_only_watch_have_held_back():
+    quiet = {"budget": "papers: concurrent", "held_back": 0}
+    row = {
+        "policy": "papers",
+        "passed": 1_240,
+        "held_back": 60,
+        "budgets": [{"budget": "papers: requests per 1s", "held_back": 60}, quiet],
+    }
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(watching([row]))
+    text = console.export_text()
+    assert all(words in text for words in ("papers: requests per 1s: 60", "1,240", "only watch"))
+    assert "concurrent" not in text
 
 
 def test_the_same_for_programs():

@@ -25,6 +25,15 @@ ports = [80, 443, 8443]
 [policies.papers]
 hosts = ["papers.example", "*.papers.example"]
 limits = ["30 per 60s", "4 concurrent"]
+
+[policies.owner]
+domains = ["owned.example"]
+limits = ["100 per 60s"]
+
+[policies.trial]
+hosts = ["one.owned.example", "free.example"]
+limits = ["2 per 1s"]
+mode = "shadow"
 """
 
 
@@ -60,6 +69,16 @@ def test_a_policy_that_holds_and_what_it_yields(nobody, file):
     assert [row["budget"] for row in said["budgets"]] == ["papers: requests per 60s", "papers: concurrent"]
     assert {row["state"] for row in said["budgets"]} == {None}
     assert all(0 < row["yields_permille"] <= 1_000 for row in said["budgets"])
+
+
+def test_what_only_watches_is_told_apart_and_counts_nothing(nobody, file):
+    said = told(nobody, "https://one.owned.example/", "--config", file)
+    assert (said["policies"], said["watching"], said["unknown"]) == (["trial", "owner"], ["trial"], None)
+    assert [(row["budget"], row["state"]) for row in said["budgets"]] == [
+        ("owner: requests per 60s", None),
+        ("trial: requests per 1s", "only watches"),
+    ]
+    assert told(nobody, "https://free.example/", "--config", file)["unknown"] is not None
 
 
 def test_a_preset_counts_what_it_knows(nobody):

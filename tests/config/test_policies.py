@@ -66,6 +66,13 @@ def test_a_policy_that_matches_nothing():
     assert "matches nothing" in problems("[policies.x]\nlimits = []\n")[0][2]
 
 
+def test_paths_have_classes_at_hosts_only():
+    text = '[policies.x]\ndomains = ["x.org"]\n[policies.x.classes.search]\npaths = ["/s*"]\nlimits = ["1 per 1s"]\n'
+    ((_, field, reason),) = problems(text)
+    assert field == "policies.x.classes"
+    assert "hosts" in reason
+
+
 def test_a_pattern_belongs_to_one_policy():
     text = '[policies.a]\nhosts = ["x.org"]\n[policies.b]\nhosts = ["x.org"]\n'
     assert problems(text) == [(4, "policies.b.hosts", "'x.org' belongs to policy 'a' already")]

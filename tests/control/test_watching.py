@@ -24,6 +24,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "oldest_ms": {},
         "reused_permille": {"openai": 900},
         "retries_left": [("openai", "m", 10)],
+        "watched": [],
     }
     return {"now_ms": at_ms, "budgets": [row], "agents": list(agents), **gauges}
 

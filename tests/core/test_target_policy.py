@@ -1,4 +1,4 @@
-"""Which policy holds: the most exact pattern, the first class, the domain besides."""
+"""Which policies hold: the most exact pattern over hosts, the first class, every domain around besides."""
 
 import pytest
 
@@ -8,9 +8,12 @@ from swarmgate.core.target_policy import NO_POLICY, Policy, PolicyTable, judge
 
 CLASSES = (path_class("search", "/v1/search*", ("GET",)), path_class("rest", "/v1/*"))
 TABLE = PolicyTable(
-    {name: Policy(name, {}, CLASSES if name == "api" else ()) for name in ("api", "wild", "deep", "owner")},
-    group_table({"api.a.org": "api", "*.a.org": "wild", "*.x.a.org": "deep"}),
-    group_table({"a.org": "owner", "*.a.org": "owner"}),
+    {name: Policy(name, {}, CLASSES if name == "api" else ()) for name in ("api", "wild", "deep", "owner", "inner")},
+    group_table({"api.a.org": "api", "*.a.org": "wild", "*.x.a.org": "deep", "both.b.org": "owner"}),
+    group_table(
+        {"a.org": "owner", "*.a.org": "owner", "x.a.org": "inner", "*.x.a.org": "inner"}
+        | dict.fromkeys(("b.org", "*.b.org"), "owner")
+    ),
 )
 
 
@@ -21,15 +24,17 @@ TABLE = PolicyTable(
         ("api.a.org", "POST", "/v1/search", ("api", "rest", "owner")),
         ("api.a.org", "GET", "/v2", ("api", "", "owner")),
         ("b.a.org", "GET", "/v1/search", ("wild", "", "owner")),
-        ("b.x.a.org", "GET", "/", ("deep", "", "owner")),
-        ("a.org", "GET", "/", ("", "", "owner")),
-        ("a.org.evil.com", "GET", "/", ("", "", "")),
-        ("evila.org", "GET", "/", ("", "", "")),
+        ("b.x.a.org", "GET", "/", ("deep", "", "inner", "owner")),  # a domain within is no way out of the one around
+        ("x.a.org", "GET", "/", ("wild", "", "inner", "owner")),
+        ("a.org", "GET", "/", ("owner", "")),  # the domain's policy is the host's where it has none
+        ("both.b.org", "GET", "/", ("owner", "")),  # and is not charged twice where it names both
+        ("a.org.evil.com", "GET", "/", ("", "")),
+        ("evila.org", "GET", "/", ("", "")),
     ],
 )
 def test_what_holds(host, method, path, found):
     judged = judge(TABLE, host, method, path)
-    assert (judged.policy.name, judged.path_class, judged.domain.name) == found
+    assert (judged.policy.name, judged.path_class, *[one.name for one in judged.domains]) == found
 
 
 def test_no_policy_has_no_budget():

@@ -91,6 +91,15 @@ def test_what_is_left_of_retries():
     assert "gone" not in metrics.render().decode()
 
 
+def test_what_policies_that_only_watch_have_seen():
+    metrics = Metrics(cheap)
+    metrics.watched([("papers", 7, 2), ("gone", 1, 1)])
+    metrics.watched([("papers", 8, 2)])
+    assert value(metrics, "watched_sends", policy="papers", verdict="passed") == 8
+    assert value(metrics, "watched_sends", policy="papers", verdict="held_back") == 2
+    assert "gone" not in metrics.render().decode()
+
+
 def test_changes_of_agents_keys_are_counted_without_their_ids():
     metrics = Metrics(cheap)
     metrics.hear([rows.KeyEvent(1, START_MS, "", "3f9c2a71d0", "revoked", "ann@lab")])

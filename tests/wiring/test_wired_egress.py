@@ -66,7 +66,7 @@ def test_a_burst_is_never_exceeded(burst, amount):
 
 def test_shadow_policies_have_no_budget_in_force():
     assert all(not name.startswith("watched") for name in budgets_of(TABLE))
-    assert judge(TABLE, "www.example.org", "GET", "/").domain.shadow
+    assert judge(TABLE, "www.example.org", "GET", "/").policy.shadow
 
 
 def test_presets_are_on_unless_the_operator_says_otherwise():
@@ -77,7 +77,23 @@ def test_presets_are_on_unless_the_operator_says_otherwise():
     assert judge(without, "api.crossref.org", "GET", "/works/10.1").policy.name == ""
 
 
+def test_presets_for_other_paths_of_one_host_hold_together():
+    table = policy_table(parse('[egress]\npresets = "low"\n', {}))
+    found = {
+        path: [one.name for one in judged.policy.budgets[judged.path_class]]
+        for path in ("/chembl/api/data/x", "/proteins/api/features", "/europepmc/webservices/rest/search", "/else")
+        for judged in [judge(table, "www.ebi.ac.uk", "GET", path)]
+    }
+    assert found == {
+        "/chembl/api/data/x": ["www.ebi.ac.uk#chembl-api: requests per 1s"],
+        "/proteins/api/features": ["www.ebi.ac.uk#ebi-proteins-api: requests per 1s"],
+        "/europepmc/webservices/rest/search": ["www.ebi.ac.uk#europepmc-api: requests per 1s"],
+        "/else": [],
+    }
+
+
 def test_what_a_budget_does_without_its_store_is_told_for_each():
     modes = outage_modes(parse(TEXT, {}))
     assert modes["sec: requests per 1s"] == "closed"
-    assert set(modes.values()) == {"closed", "local-share"}
+    assert modes["sec: requests per 1s:learned:rate"] == "closed"
+    assert {mode for name, mode in modes.items() if not name.startswith("group ")} == {"closed", "local-share"}

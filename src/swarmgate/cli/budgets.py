@@ -38,6 +38,8 @@ def budgets(
     console = Console()
     console.print(table(page["budgets"]))
     console.print(targets(page["targets"]))
+    if page["watching"]:
+        console.print(watching(page["watching"]))
     for row in page["budgets"]:
         if row["file"] is not None:
             file, now = (amount(one) for one in (row["file"], row))
@@ -62,7 +64,7 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
 
 
 def amount(said: Row) -> str:
-    """A limit as it is written; of a learned one, what it began with."""
+    """A limit as it is written; of a learned one, what is believed now."""
     window_ms = said["window_ms"]
     return f"{said['limit']:,}" + (f" per {window_ms / 1_000:.10g}s" if window_ms else "")
 
@@ -95,6 +97,15 @@ def targets(rows: Iterable[Row]) -> Listing:
             str(row["keys"]),
             cell(out),
         )
+    return made
+
+
+def watching(rows: Iterable[Row]) -> Listing:
+    """What policies that only watch would have done, as people read it."""
+    made = Listing("policy", "let through", "held back", "by", title="Policies that only watch, by the sends they saw")
+    for row in rows:
+        by = [f"{one['budget']}: {one['held_back']:,}" for one in row["budgets"] if one["held_back"]]
+        made.add_row(cell(row["policy"]), f"{row['passed']:,}", f"{row['held_back']:,}", cell(", ".join(by)))
     return made
 
 

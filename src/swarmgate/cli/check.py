@@ -10,11 +10,12 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
+from swarmgate.cli.configured import without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
-from swarmgate.config import Config, load
+from swarmgate.config import load
 from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
@@ -102,11 +103,11 @@ def check(
     except OSError as error:
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    missing, unpriced, idle = sorted(secrets.missing), unpriced_models(config), _without_effect(config)
+    missing, unpriced, idle = sorted(secrets.missing), unpriced_models(config), without_effect(config)
     over = standing(state or state_folder(config.listen), plan(config).published)
     if as_json:
         told: dict[str, Sequence[object]] = {"problems": [], "missing": missing, "unpriced": unpriced}
-        told |= {"without_effect": idle, "standing": [one._asdict() for one in over]}
+        told |= {"without_effect": list(idle), "standing": [one._asdict() for one in over]}
         told |= {"limits": [row.as_json() for row in rows]}
         print(json.dumps(told, indent=2))
         return
@@ -115,17 +116,12 @@ def check(
         print(_MISSING.format(name))
     for name in unpriced:
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for name in idle:
-        print(f"{name} has no effect: it is for a store that gates share, and this gate keeps its budgets itself")
+    for sentence in idle.values():
+        print(sentence)
     for one in over:
         said = f"{one.amount:,}{_per(one.window_ms)}"
         print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
     Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
-
-
-def _without_effect(config: Config) -> list[str]:
-    """What is written and can do nothing in this gate."""
-    return [f"policies.{name}.outage" for name, table in config.policies.items() if "outage" in table.model_fields_set]
 
 
 def yield_of(of: str, budget: Budget) -> Yield:

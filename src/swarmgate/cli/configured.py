@@ -34,6 +34,13 @@ def unread() -> str:
     return f"{DEFAULT_FILE} is here and not read: --config {DEFAULT_FILE} serves it" if DEFAULT_FILE.is_file() else ""
 
 
+def without_effect(config: Config) -> dict[str, str]:
+    """What is written and can do nothing in this gate, each with a sentence that says so."""
+    why = "has no effect: it is for a store that gates share, and this gate keeps its budgets itself"
+    idle = [f"policies.{name}.outage" for name, table in config.policies.items() if "outage" in table.model_fields_set]
+    return {name: f"{name} {why}" for name in idle}
+
+
 def exports(config: Config, address: str) -> Iterator[str]:
     """Lines for a shell: each SDK that a target of `config` speaks to, pointed at the gate."""
     gate = f"{scheme(config)}://{address}"

@@ -22,26 +22,37 @@ from swarmgate.cli.gateway import ask
 from swarmgate.cli.listing import Listing
 from swarmgate.config import Config
 from swarmgate.core.address import host_verdict
+from swarmgate.core.compiler import Unit
 from swarmgate.core.groups import group_table, longest_match, registrable_group
 from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.routing import Budget
 from swarmgate.core.target import ParsedUrl, parse_target
 from swarmgate.core.target_errors import BadTarget
-from swarmgate.core.target_policy import Judged, counts_requests, judge
+from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge
 from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.egress.hosts import GROUP, joint
 from swarmgate.wiring.egress import policy_table
 
 
 class Explained(NamedTuple):
-    """A URL as the gate sees it; `refused` is why it would not be called, empty if it may be."""
+    """
+    A URL as the gate sees it; `refused` is why it would not be called, empty if it may be.
+
+    `budgets` are in force, `watched` those of policies that only watch; `unknown` = nothing in force counts its requests.
+    """
 
     parsed: ParsedUrl
     group: str
     judged: Judged
     budgets: tuple[Budget, ...]
+    watched: tuple[Budget, ...]
     refused: str
     unknown: bool
+
+    @property
+    def policies(self) -> list[Policy]:
+        """Those that hold for it, or watch it."""
+        return [policy for policy, _ in self.judged.classed() if policy.name]
 
 
 def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json: bool) -> None:
@@ -54,6 +65,7 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
         raise typer.Exit(Exit.USAGE) from None
     live = _live(gate, found)
     rows = [_row(one, live.pop(one.name, {})) for one in found.budgets]
+    rows += [_row(one, {"state": "only watches"}) for one in found.watched]
     rows += [_learned(seen) for name, seen in live.items() if name.endswith((RATE, CAP))]
     if as_json:
         print(json.dumps(as_object(found, told, rows), indent=2))
@@ -66,24 +78,24 @@ def explained(url: str, method: str, told: Config) -> Explained:
     parsed = parse_target(url)
     host = parsed.target.host
     judged = judge(policy_table(told), host, method, parsed.path)
-    policy, kind, domain = judged
-    budgets = (*policy.budgets.get(kind, ()), *domain.budgets.get("", ()))
+    told_of = [(policy.shadow, budget) for policy, kind in judged.classed() for budget in policy.budgets.get(kind, ())]
+    budgets, watched = (tuple([one for shadow, one in told_of if shadow is only]) for only in (False, True))
     group = registrable_group(host, load_suffix_rules(), group_table(told.egress.groups))
-    return Explained(parsed, group, judged, budgets, _refusal(parsed, judged, told), not counts_requests(budgets))
+    refused = _refusal(parsed, judged, told)
+    return Explained(parsed, group, judged, budgets, watched, refused, not counts_requests(budgets))
 
 
 def as_object(found: Explained, told: Config, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """What `--json` prints."""
-    policy, kind, domain = found.judged
     return {
         "target": found.parsed.target.key,
         "url": found.parsed.url,
         "host": found.parsed.target.host,
         "group": found.group,
-        "path_class": kind or None,
+        "path_class": found.judged.path_class or None,
         "refused": found.refused or None,
-        "policies": [one.name for one in (policy, domain) if one.name],
-        "enforced": not policy.shadow,
+        "policies": [one.name for one in found.policies],
+        "watching": [one.name for one in found.policies if one.shadow],
         "unknown": {"begins_at": str(told.egress.unknown), "ceiling": str(told.egress.ceiling)}
         if found.unknown
         else None,
@@ -106,8 +118,8 @@ def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
 
 def _live(gate: str, found: Explained) -> dict[str, dict[str, Any]]:
     """Its budgets in the gate, by name, learned ones too; none if no gate answers, which is said on the way."""
-    policies = [one.name for one in (found.judged.policy, found.judged.domain) if one.budgets]
-    learns = {joint(found.parsed.target).authority, GROUP + found.group}
+    policies = [one.name for one in found.policies if one.budgets and not one.shadow]
+    learns = {joint(found.parsed.target).authority, GROUP + found.group} if found.unknown else set()
     try:
         rows = [row for name in policies for row in ask(gate, "budgets", target=name)["budgets"]]
         rows += [row for row in ask(gate, "budgets")["budgets"] if row["target"] in learns]
@@ -122,7 +134,7 @@ def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
         "unit": one.unit.value,
         "limit": seen.get("limit", one.published.amount),
         "window_ms": seen.get("window_ms", one.published.window_ms or None),
-        "cost": one.cost,
+        "cost": None if one.unit is Unit.BYTES else one.cost,
         "kind": one.compiled.limits.kind.name.lower(),
         "yields_permille": one.compiled.yield_permille,
         "state": seen.get("state"),
@@ -148,7 +160,8 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told
     said = as_object(found, told, rows)
     facts.add_row("target", cell(said["target"]))
     facts.add_row("sent as", cell(said["url"]))
-    facts.add_row("group", cell(f"{said['group']} (its hosts share a budget)" if found.unknown else said["group"]))
+    shared = "what is unknown of it shares a budget" if found.unknown else "what is unknown of it shares another budget"
+    facts.add_row("group", cell(f"{said['group']} ({shared})"))
     nowhere = "none" if is_told else "none of the presets; --config names your own"
     facts.add_row("policies", ", ".join(said["policies"]) or nowhere)
     facts.add_row("path class", said["path_class"] or "none")
@@ -168,7 +181,7 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told
             cell(row["budget"]),
             amount(row),
             row["kind"],
-            f"{row['cost']} {row['unit']}",
+            "what it is" if row["cost"] is None else f"{row['cost']} {row['unit']}",
             "learned" if row["yields_permille"] is None else f"{row['yields_permille'] / 10:g} %",
             row["state"] or "no gate",
             "/".join(str(left[rank]) for rank in ("P0", "P1", "P2")) if left else "",

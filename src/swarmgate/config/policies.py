@@ -56,7 +56,8 @@ class PolicyClass(Table):
 
 class HostPolicy(Table):
     """
-    One policy. It holds for `hosts` (`a.org`, or `*.a.org` for every subdomain) and for whole `domains`, together.
+    One policy. It holds for `hosts` (`a.org`, or `*.a.org` for every subdomain) and for whole `domains`, together. The
+    most exact pattern over hosts wins; limits of domains hold besides, for every host and domain within.
 
     `burst` is the most at once, `reserve` what is kept for P0, `gap` the least time between two requests. `outage` says
     what holds while a shared store is lost.
@@ -100,6 +101,10 @@ class HostPolicy(Table):
             raise BadInput("", "matches nothing; name `hosts`, `domains` or a `preset`")
         self.patterns("hosts")
         self.patterns("domains")
+        if self.classes and self.domains:
+            raise BadInput(
+                "classes", "are of hosts, whose paths they name; write `hosts` and `*.` patterns, not `domains`"
+            )
         self.path_classes()
         found = [(loc, reason) for loc, costed in self.all_limits() if (reason := self._why_not(costed))]
         if found:

@@ -125,11 +125,11 @@ async def _run(data: "_Data", running: Gate, orders: DataOrders, journal: FileJo
             journal.run, partial(ask_durably, journal, data.ask_control), answers=config.records.answers
         )
         orders.admit_keys(running.ask_for_keys(required=config.access.agent_keys == "required"))
+    keeping = learned.Keeping(asyncio.get_running_loop(), setting.state, partial(_learned_of, running), setting.say)
     try:
         left = await data.run()
     finally:
-        if running.egress is not None:
-            learned.save(setting.state, running.egress.hosts.learned())
+        keeping.end()
         journal.close(left)
         await data.end()
     return left
@@ -180,6 +180,14 @@ def _note_learned(
     journal.add(learned.row(journal.next(), in_force.policy, lesson, limits, revision))
 
 
+def _learned_of(running: Gate) -> learned.Kept:
+    """What is known of hosts, its instants in unix time."""
+    if running.egress is None:
+        return learned.NOTHING
+    hosts, ahead_ms = running.egress.hosts, unix_ms() - running.clock.now_ms()
+    return learned.Kept(hosts.learned(), {host: until_ms + ahead_ms for host, until_ms in hosts.pauses().items()})
+
+
 def _keep_prices(state: Path, config: Config) -> None:
     """What the control process needs to price calls, without the secrets of the configuration."""
     own = {name: table.price for name, table in config.prices.items()}
@@ -202,7 +210,9 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         kept = snapshot.begin(state, now_ms, budgets, others, has_sent=bool(listed(state / FOLDER)))
         in_force.save()
         if served.egress is not None:
-            served = served._replace(egress=served.egress._replace(kept=learned.load(state, setting.say)))
+            before, ahead_ms = learned.load(state, setting.say), unix_ms() - now_ms
+            pauses = {host: until_ms - ahead_ms for host, until_ms in before.pauses.items()}
+            served = served._replace(egress=served.egress._replace(kept=before.lessons, pauses=pauses))
     except snapshot.FolderInUse as error:
         raise Stop(UNREACHABLE, str(error)) from None
     except (FileExistsError, NotADirectoryError):

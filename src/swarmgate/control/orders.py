@@ -115,6 +115,7 @@ class DataOrders:
             "oldest_ms": oldest,
             "reused_permille": self._reused(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
+            "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
 

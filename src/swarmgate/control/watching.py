@@ -56,6 +56,7 @@ class Watching:
             self._metrics.state(now_ms, budgets, standing["open"], standing["oldest_ms"])
             self._metrics.pools(standing["reused_permille"])
             self._metrics.retries(standing["retries_left"])
+            self._metrics.watched(standing["watched"])
             notices = self._alerts.judge(now, now_ms)
             self._metrics.alerts((str(one["alert"]), str(one["subject"])) for one in self._alerts.firing())
             for notice in notices:

@@ -6,7 +6,7 @@ part: github.io, s3.amazonaws.com) says where one owner ends and the next begins
 text, its age and its licence stay outside the core. The scheme and the port play no part: http and https share a group.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -86,14 +86,22 @@ def registrable_domain(name: str, rules: SuffixRules) -> str:
 
 def longest_match(host: str, groups: GroupTable) -> str:
     """The name that the most exact pattern gives to a normal host; empty if none does."""
+    return next(_matches(host, groups), "")
+
+
+def all_matches(host: str, groups: GroupTable) -> tuple[str, ...]:
+    """The names that all its patterns give to a normal host, the most exact first, each once."""
+    return tuple(dict.fromkeys(_matches(host, groups)))
+
+
+def _matches(host: str, groups: GroupTable) -> Iterator[str]:
     if host in groups:
-        return groups[host]
+        yield groups[host]
     parent = host.partition(".")[2]
     while parent:
         if (wild := "*." + parent) in groups:
-            return groups[wild]
+            yield groups[wild]
         parent = parent.partition(".")[2]
-    return ""
 
 
 def _host(field: str, value: str, spelled: str) -> str:

@@ -167,7 +167,8 @@ class Rung(NamedTuple):
 
     `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
     `window` tells the largest call in tokens that its model takes, 0 = not known; it is asked when a call may step down to it. `own` are the budgets that not all of its keys take
-    from: where none of them blocks, no other key helps; None = not known.
+    from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
+    sent here, with what a call would take of them.
     """
 
     target: str
@@ -180,6 +181,7 @@ class Rung(NamedTuple):
     serves: frozenset[str] | None = None
     window: Callable[[], int] | None = None
     own: frozenset[str] | None = None
+    watched: tuple[tuple[str, Route], ...] = ()
 
 
 _NO_COSTS: tuple[int, ...] = ()

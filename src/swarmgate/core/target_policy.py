@@ -1,9 +1,10 @@
 """
 Which limits and manners hold for a request to a host: the operator's policies, matched by host, domain, path and method.
 
-Two policies may hold for one request: that of its host (the most exact pattern wins) and that of its domain, which all
-hosts of one owner share. Budgets of a policy are one for everything that it matches: three hosts in one policy are one
-budget (SEC's three hosts are). What no policy counts by requests gets the cautious default, elsewhere.
+Several policies may hold for one request: that of its host (the most exact pattern wins) and those of its domains, which
+all hosts below share: naming a host, or a domain within, is no way out of them. A host without a policy of its own has
+its domain's, manners included. Budgets of a policy are one for everything that it matches: three hosts in one policy are
+one budget (SEC's three hosts are). What no policy counts by requests gets the cautious default, elsewhere.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from swarmgate.core.compiler import Unit
 from swarmgate.core.effect import Effect
-from swarmgate.core.groups import NO_GROUPS, GroupTable, longest_match
+from swarmgate.core.groups import NO_GROUPS, GroupTable, all_matches, longest_match
 from swarmgate.core.path_class import NO_CLASS, PathClass, class_of
 from swarmgate.core.routing import Budget
 
@@ -54,30 +55,36 @@ class PolicyTable(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What holds for one request: its host's policy, the class of its path there, its domain's policy."""
+    """What holds for one request: its host's policy, the class of its path there, its domains' policies from the inner out."""
 
     policy: Policy
     path_class: str
-    domain: Policy
+    domains: tuple[Policy, ...] = ()
+
+    def classed(self) -> tuple[tuple[Policy, str], ...]:
+        """Each policy with the class by which its budgets are found: paths have classes in their host's policy only."""
+        return (self.policy, self.path_class), *((one, NO_CLASS) for one in self.domains)
 
 
 def judge(table: PolicyTable, host: str, method: str, path: str) -> Judged:
     """The policies for a normal host and a judged path (`url_path.path_to_judge`)."""
-    policy, domain = _of_host(table, host)
+    policy, domains = _of_host(table, host)
     found = class_of(policy.classes, method, path) if policy.classes else NO_CLASS
-    return Judged(policy, found, domain)
+    return Judged(policy, found, domains)
 
 
 def judge_class(table: PolicyTable, host: str, path_class: str) -> Judged | None:
     """The same for a request of which the class is known; None if its host's policy has no such class."""
-    policy, domain = _of_host(table, host)
+    policy, domains = _of_host(table, host)
     known = path_class == NO_CLASS or path_class in policy.budgets
-    return Judged(policy, path_class, domain) if known else None
+    return Judged(policy, path_class, domains) if known else None
 
 
-def _of_host(table: PolicyTable, host: str) -> tuple[Policy, Policy]:
+def _of_host(table: PolicyTable, host: str) -> tuple[Policy, tuple[Policy, ...]]:
     policy = table.by_name.get(longest_match(host, table.hosts), NO_POLICY)
-    return policy, table.by_name.get(longest_match(host, table.domains), NO_POLICY)
+    names = all_matches(host, table.domains) if table.domains else ()
+    domains = tuple([table.by_name[name] for name in names if name != policy.name])
+    return (policy, domains) if policy.name or not domains else (domains[0], domains[1:])
 
 
 def counts_requests(budgets: Iterable[Budget]) -> bool:

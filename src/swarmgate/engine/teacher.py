@@ -26,14 +26,25 @@ class Reviser(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Who looks on at what leaves by rungs that are watched, and changes nothing."""
+
+    def sent(self, call: Call) -> None:
+        """An attempt leaves."""
+
+    def ended(self, call: Call, note: Note) -> None:
+        """It is over, or there was no connection for one."""
+
+
 class Teacher:
     """
-    A journal (ports.Journal) that teaches on the way; rungs without lessons pass through.
+    A journal (ports.Journal) that teaches on the way; rungs without lessons and watchers pass through.
 
-    `held` are budgets that stay paused whatever is learned of them.
+    `held` are budgets that stay paused whatever is learned of them; `moved` hears of each lesson that changed, `watcher`
+    sees what leaves by watched rungs.
     """
 
-    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "heard", "held", "lost")
+    __slots__ = ("_clock", "_journal", "_open", "_reviser", "end", "heard", "held", "lost", "moved", "watcher")
 
     def __init__(self, journal: Journal, reviser: Reviser, clock: Clock) -> None:
         self._journal = journal
@@ -42,12 +53,17 @@ class Teacher:
         self._open: dict[str, list[tuple[Lesson, Sent]]] = {}
         self.heard: Callable[[Lesson, Limits, Revision], None] = lambda *_: None  # whoever keeps the evidence
         self.held: set[str] = set()
+        self.moved: Callable[[Lesson], None] = lambda _: None
+        self.watcher: Watcher | None = None
         self.end = journal.end  # nothing to learn there
         self.lost = journal.lost
 
     def intent(self, call: Call, intent: Intent) -> None:
         """An attempt leaves: how many are in flight with it."""
-        lessons = call.rungs[call.rung].lessons
+        rung = call.rungs[call.rung]
+        lessons = rung.lessons
+        if rung.watched and self.watcher is not None:
+            self.watcher.sent(call)
         if lessons:
             now_ms = self._clock.now_ms()
             taught = self._open[call.id] = []
@@ -58,7 +74,10 @@ class Teacher:
 
     def note(self, call: Call, note: Note) -> None:
         """What the attempt came to, and what follows from it."""
-        if call.rungs[note.rung].lessons:  # the call may have stepped down by now
+        rung = call.rungs[note.rung]  # the call may have stepped down by now
+        if rung.watched and self.watcher is not None:
+            self.watcher.ended(call, note)
+        if rung.lessons:
             for lesson, sent in self._open.pop(call.id, ()):
                 self._learn(lesson, sent, note)
         self._journal.note(call, note)
@@ -78,6 +97,7 @@ class Teacher:
 
     def _changed(self, lesson: Lesson, revision: Revision) -> None:
         lesson.changes.append((self._clock.now_ms(), revision))
+        self.moved(lesson)
         self._revise(lesson, revision)
 
     def _revise(self, lesson: Lesson, revision: Revision) -> None:

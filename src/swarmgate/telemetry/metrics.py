@@ -147,6 +147,13 @@ class Metrics:
         for target, model, sends in left:
             self.registry.level(names.RETRIES_LEFT, target, model, value=sends)
 
+    def watched(self, seen: Iterable[tuple[str, int, int]]) -> None:
+        """What policies that only watch have seen: policy, sends that would have passed, sends that would not."""
+        self.registry.forget(names.WATCHED)
+        for policy, passed, held_back in seen:
+            self.registry.level(names.WATCHED, policy, "passed", value=passed)
+            self.registry.level(names.WATCHED, policy, "held_back", value=held_back)
+
     def _budget(self, row: Mapping[str, Any]) -> None:
         where = (row["target"], row["budget"])
         used, whole = used_of(row)

@@ -62,6 +62,9 @@ UTILISATION = Name(
 )
 REMAINING = Name("budget_remaining", "gauge", ("target", "budget", "priority"), "Units left for a class.")
 BACKLOG = Name("backlog_calls", "gauge", ("target", "budget", "priority"), "Calls that wait in a budget's line.")
+WATCHED = Name(
+    "watched_sends", "gauge", ("policy", "verdict"), "Sends seen by policies that only watch: passed, held_back."
+)
 OLDEST = Name("oldest_wait_seconds", "gauge", ("priority",), "Age of the call that has waited longest.")
 OPEN = Name("open_calls", "gauge", ("state",), "Calls by state.")
 ALERTS = Name("alerts_firing", "gauge", ("alert", "subject"), "Alerts that hold now; of agents their number.")
@@ -70,5 +73,5 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL),
+    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL, WATCHED),
 )

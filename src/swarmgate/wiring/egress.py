@@ -12,14 +12,17 @@ from typing import Final
 from swarmgate.config import Config, Egress, HostPolicy
 from swarmgate.config.policies import Costed, preset_policies
 from swarmgate.core.compiler import HEADROOM_PERCENT, Compiled, Published, Unit, fresh_ms
-from swarmgate.core.groups import group_table
+from swarmgate.core.groups import group_table, registrable_group
 from swarmgate.core.hidden_value import MICRO
+from swarmgate.core.host import normal_host
+from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.routing import Budget, budget
 from swarmgate.core.target_policy import Policy, PolicyTable
-from swarmgate.facts.presets import in_force
+from swarmgate.facts.presets import Preset, in_force
 from swarmgate.facts.suffixes import load_suffix_rules
+from swarmgate.gate.egress.hosts import places
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace, Settings
 
 Kinds = Mapping[str, BudgetKind]
@@ -54,14 +57,28 @@ def policy_table(config: Config, kinds: Kinds = NO_KINDS) -> PolicyTable:
     for name, table in config.policies.items():
         hosts |= table.patterns("hosts", name)
         domains |= table.patterns("domains", name)
-    for preset in in_force(config.egress.presets, config.egress.without):
-        table = preset_policies(preset.policy)
-        free = {pattern: preset.id for pattern in table.patterns("hosts") if pattern not in hosts}
+    for name, table in _of_presets(in_force(config.egress.presets, config.egress.without)).items():
+        free = {pattern: name for pattern in table.patterns("hosts") if pattern not in hosts}
         if free:
-            told[preset.id] = table
+            told[name] = table
             hosts |= free
     by_name = {name: _policy(name, table, kinds) for name, table in told.items()}
     return PolicyTable(by_name, group_table(hosts), group_table(domains))
+
+
+def _of_presets(presets: Iterable[Preset]) -> dict[str, HostPolicy]:
+    """The presets' policies by name; presets for other paths of the same hosts are one policy, under the first host's name."""
+    by_hosts: dict[tuple[str, ...], list[Preset]] = {}
+    for one in presets:
+        by_hosts.setdefault(tuple(one.policy["hosts"]), []).append(one)
+    made = {}
+    for hosts, told in by_hosts.items():
+        if len(told) == 1:
+            made[told[0].id] = preset_policies(told[0].policy)
+            continue
+        classes = {f"{one.name}-{kind}": held for one in told for kind, held in one.policy["classes"].items()}
+        made[hosts[0]] = preset_policies({"hosts": hosts, "classes": classes})
+    return made
 
 
 def budgets_of(table: PolicyTable) -> dict[str, Budget]:
@@ -71,14 +88,20 @@ def budgets_of(table: PolicyTable) -> dict[str, Budget]:
 
 
 def outage_modes(config: Config) -> dict[str, str]:
-    """What each budget of a policy does while a shared store is lost: the `modes` of a guard (engine/guard.py)."""
-    return {
-        name: table.outage
-        for policy, table in config.policies.items()
-        for budgets in _policy(policy, table, NO_KINDS).budgets.values()
-        for one in budgets
-        for name, _ in one.limits()
-    }
+    """
+    What each budget of a policy, and what is learned beside it, does while a shared store is lost (engine/guard.py: `modes`).
+
+    Places of groups hold nobody back, so they are open.
+    """
+    modes: dict[str, str] = {}
+    suffixes, groups = load_suffix_rules(), group_table(config.egress.groups)
+    for policy, table in config.policies.items():
+        made = {one.name: one for budgets in _policy(policy, table, NO_KINDS).budgets.values() for one in budgets}
+        for name, one in made.items():
+            modes |= dict.fromkeys((*(own for own, _ in one.limits()), name + RATE, name + CAP), table.outage)
+        hosts = [pattern.removeprefix("*.") for pattern in (*table.hosts, *table.domains)]
+        modes |= {places(registrable_group(normal_host(host), suffixes, groups)): "open" for host in hosts}
+    return modes
 
 
 def _pace(told: Egress) -> Pace:

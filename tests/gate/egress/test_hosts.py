@@ -1,6 +1,7 @@
 """Which budgets a request takes from: spellings, schemes, subdomains, policies, and a bounded number of hosts."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,15 @@ limits = ["1 per 1s"]
 [policies.owner]
 domains = ["owned.org"]
 limits = ["100 per 1m"]
+[policies.inner]
+domains = ["inner.owned.org"]
+limits = ["50 per 1m"]
+[policies.single]
+hosts = ["one.owned.org", "one.inner.owned.org"]
+limits = ["10 per 1m"]
+[policies.volume]
+domains = ["bytes.org"]
+limits = ["1_000_000 bytes per 1m"]
 [policies.watched]
 hosts = ["watched.org"]
 limits = ["1 per 1s"]
@@ -51,8 +61,9 @@ def hosts(text=TEXT, kept=None):
     for one in budgets_of(plan.policies).values():
         for name, limits in one.limits():
             store.define(name, limits)
-    made = Hosts(plan._replace(kept=kept or {}), clock, store.define, store.forget, {})
-    made.clock, made.store = clock, store
+    published = {}
+    made = Hosts(plan._replace(kept=kept or {}), clock, store.define, store.forget, published)
+    made.clock, made.store, made.published = clock, store, published
     return made
 
 
@@ -85,7 +96,9 @@ def test_every_spelling_of_a_host_and_both_schemes_share_its_budgets(url):
 def test_a_host_and_its_group_are_both_charged():
     made = hosts()
     first, second = budgets(made, "https://a.x.org/"), budgets(made, "https://b.x.org/")
-    assert set(first) & set(second) == {"group x.org:learned:rate", "group x.org:learned:cap"}
+    assert set(first) & set(second) == {
+        "group x.org" + what for what in (":learned:rate", ":learned:cap", ": concurrent")
+    }
     assert budgets(made, "https://a.github.io/")[2] == "group a.github.io:learned:rate"  # owners of their own
 
 
@@ -95,12 +108,54 @@ def test_what_a_policy_counts_has_its_budgets_and_no_pace_of_ours():
     assert budgets(made, "https://a.b.deep.sec.gov/") == budgets(made, "https://www.sec.gov/")
     taken = budgets(made, "https://www.sec.gov/search?q")
     assert taken[:3] == ["sec: requests per 1s", "sec: concurrent", "sec#search: requests per 1s"]
-    assert taken[3:] == ["sec#search: requests per 1s:learned:rate", "sec#search: requests per 1s:learned:cap"]
+    assert taken[3:5] == ["sec#search: requests per 1s:learned:rate", "sec#search: requests per 1s:learned:cap"]
+    assert taken[5:] == ["group sec.gov: concurrent"]
 
 
-def test_a_domain_s_policy_stands_beside_the_host_s_pace():
+def stated(made, url):
+    return [name for name in budgets(made, url) if ":learned:" not in name]
+
+
+def test_what_is_stated_for_a_domain_holds_for_every_host_and_domain_within():
     made = hosts()
-    assert budgets(made, "https://a.owned.org/") == ["owner: requests per 60s"]
+    owner, inner, single = (f"{name}: requests per 60s" for name in ("owner", "inner", "single"))
+    places = "group owned.org: concurrent"
+    assert stated(made, "https://a.owned.org/") == [owner, places]
+    assert stated(made, "https://one.owned.org/") == [single, owner, places]
+    assert stated(made, "https://a.inner.owned.org/") == [inner, owner, places]
+    assert stated(made, "https://one.inner.owned.org/") == [single, inner, owner, places]
+
+
+def test_a_domain_learns_from_its_hosts():
+    made = hosts()
+    assert "owner: requests per 60s:learned:rate" in budgets(made, "https://a.owned.org/")
+    taught = next(host for host in made.hosts.values()).rungs
+    assert [lesson.target for rung in taught.values() for lesson in rung.lessons] == ["owner: requests per 60s"]
+
+
+def test_a_domain_whose_requests_nobody_counts_keeps_the_cautious_pace_of_its_group():
+    taken = budgets(hosts(), "https://a.bytes.org/")
+    assert {"a.bytes.org:learned:rate", "group bytes.org:learned:rate"} <= set(taken)
+
+
+def test_known_and_unknown_hosts_are_charged_to_their_group_and_do_not_hold_each_other_up():
+    made = hosts()
+    known, unknown = budgets(made, "https://www.sec.gov/"), budgets(made, "https://files.sec.gov/")
+    learned = [f"{name}:learned:{what}" for name in ("files.sec.gov", "group sec.gov") for what in ("rate", "cap")]
+    assert unknown == [*learned, "group sec.gov: concurrent"]
+    assert set(known) & set(unknown) == {"group sec.gov: concurrent"}
+
+
+def test_what_an_operator_said_of_a_group_outlasts_its_idle_hosts():
+    made = hosts()
+    name = "group owned.org: concurrent"
+    budgets(made, "https://a.owned.org/")
+    made.published[name] = replace(made.published[name], amount=3)
+    made.clock.at_ms += 2 * IDLE_MS
+    made.tidy()
+    assert not made.hosts
+    assert name in made.store.book.cells
+    assert made.published[name].amount == 3
 
 
 def test_a_policy_that_only_watches_holds_nobody_back():
@@ -120,7 +175,7 @@ def test_any_number_of_hosts_is_bounded():
     for number in range(2_000):
         budgets(made, f"https://n{number}.org/")
     assert len(made.hosts) == 41
-    assert len(made.store.book.cells) < 200
+    assert len(made.store.book.cells) < 240
     assert budgets(made, "https://more.org/")[0] == "other://*".partition("://")[2] + ":learned:rate"
 
 
@@ -136,7 +191,23 @@ def test_idle_hosts_make_room_and_busy_or_learned_ones_stay():
     made.tidy()
     assert {host.placed.host for host in made.hosts.values()} == {"n0.org", "n1.org", "n2.org"}
     assert len(made.table.known) == 3
-    assert sum(name.startswith("group") for name in made.store.book.cells) <= 8
+    assert sum(name.startswith("group") for name in made.store.book.cells) == 9
+
+
+def test_a_group_is_kept_while_any_of_its_hosts_is_called():
+    text = TEXT + '[policies.listed]\nhosts = ["a.listed.org"]\nlimits = ["1_000_000 bytes per 1m"]\n'
+    made = hosts(text)
+    budgets(made, "https://a.listed.org/")
+    budgets(made, "https://b.listed.org/")
+    for _ in range(3):
+        made.clock.at_ms += IDLE_MS - 1
+        taken = budgets(made, "https://a.listed.org/")  # its budgets are there
+        made.tidy()
+    assert "group listed.org:learned:rate" in taken
+    assert {host.placed.host for host in made.hosts.values()} == {"a.listed.org"}
+    made.clock.at_ms += 2 * IDLE_MS
+    made.tidy()
+    assert not any("listed.org" in name and name.startswith("group") for name in made.store.book.cells)
 
 
 def test_what_was_learned_is_kept_over_a_restart():
@@ -148,6 +219,21 @@ def test_what_was_learned_is_kept_over_a_restart():
     budgets(again, "https://x.org/")
     assert again.store.book.cells["x.org:learned:rate"].limits.quota == lesson.learner.rate_micro // 1_000
     assert again.learned() == made.learned()  # also of hosts that were not called since
+
+
+def test_a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_run():
+    made = hosts()
+    target = parse_target("https://x.org/").target
+    until_ms = made.clock.at_ms + 3_600_000
+    made.pause(made.place(target, "GET", "/"), until_ms)
+    made.place(parse_target("https://y.org/").target, "GET", "/")
+    assert made.pauses() == {"x.org": until_ms}
+    plan = made.plan._replace(pauses=made.pauses())
+    again = Hosts(plan, made.clock, made.store.define, made.store.forget, {})
+    assert again.pauses() == {"x.org": until_ms}  # also if nobody calls it in between
+    assert again.place(target, "GET", "/").rung.ring.back_at_ms(made.clock.at_ms) == until_ms
+    made.clock.at_ms = until_ms
+    assert made.pauses() == {}
 
 
 @given(

@@ -78,6 +78,18 @@ def test_a_limit_on_what_is_in_flight_is_kept_too():
     assert run(act, CROSSREF, lambda _hit: whole(x_concurrency_limit=1)).burst == 1
 
 
+def test_what_is_believed_of_a_stated_limit_is_shown_once_it_is_narrower():
+    async def act(on):
+        before = set(on.gate.published)
+        await on.get("http://a.org/")
+        own = [name for name in set(on.gate.published) - before if ":learned:" in name]
+        return {name: (on.gate.published[name].amount, on.gate.published[name].window_ms) for name in own}
+
+    said = {"x_rate_limit_limit": 5, "x_rate_limit_interval": "1s"}
+    assert run(act, CROSSREF, lambda _hit: whole(**said)) == {"c: requests per 1s:learned:rate": (4, 1_000)}
+    assert run(act, CROSSREF) == {}
+
+
 def test_nothing_left_means_a_pause_until_the_reset():
     async def act(on):
         first = await on.get("http://a.org/")

@@ -115,18 +115,6 @@ def test_ports_of_a_policy_replace_the_usual_ones():
     assert run(act, text) == [200, 403, 403]
 
 
-def test_a_policy_in_shadow_only_watches():
-    async def act(on):
-        statuses = [(await on.get("http://a.org/", x_swarmgate_wait="5s")).status for _ in range(5)]
-        shadow = on.gate.egress.desk.shadow
-        return statuses, shadow.passed["a"], shadow.deferred["a"], dict(shadow.blocked)
-
-    statuses, passed, deferred, blocked = run(act, FAST + POLICY.format('mode = "shadow"'))
-    assert statuses == [200] * 5
-    assert (passed, deferred) == (1, 4)
-    assert blocked == {"a: requests per 3600s": 4}
-
-
 def test_bytes_are_charged_as_they_are():
     text = POLICY.replace("1 per 1h", '90 per 1s", "600_000 bytes per 1h').format("")
 

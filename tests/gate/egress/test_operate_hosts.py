@@ -76,3 +76,21 @@ def test_a_paused_host_stays_paused_whatever_is_learned_of_it():
     assert sorted(names) == sorted(["d.io" + RATE, "d.io" + CAP])
     assert paused == [True, True]
     assert resumed == [False, False]
+
+
+def test_an_owner_is_paused_and_bounded_as_one():
+    """All hosts of a group stop at one word, those that are called for the first time too, and can be bounded together."""
+
+    async def scene(on):
+        urls = ("http://a.org/", "http://www.a.org/")
+        before = (await on.get(urls[0])).status
+        on.gate.operator.pause("group a.org")
+        during = [(await on.get(url, x_swarmgate_wait="0s")).said["deferral"]["blocking"] for url in urls]
+        on.gate.operator.resume("group a.org")
+        on.gate.operator.limit("group a.org: concurrent", 1)
+        held = on.gate.store.book.cells["group a.org: concurrent"].limits.burst
+        return before, [[one["budget"] for one in blocking] for blocking in during], held
+
+    before, (known, unknown), held = run(scene)
+    assert (before, held) == (200, 1)
+    assert known == unknown == ["group a.org: concurrent"]

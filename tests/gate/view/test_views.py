@@ -279,6 +279,17 @@ def test_hosts_are_told_like_models_once_they_were_called():
     assert any(row["target"] == "arxiv-api/anonymous" for row in listed["budgets"])
 
 
+def test_every_limit_of_a_policy_is_told_once_its_host_was_called():
+    text = '[policies.p]\nhosts = ["p.example"]\nlimits = ["5 per 1s", "90_000 bytes per 1s", "2 concurrent"]\n'
+
+    async def scene(running, client):
+        running.gate.egress.hosts.place(parse_target("https://p.example/").target, "GET", "/")
+        return await read(client, "budgets")
+
+    told = [row["budget"] for row in run(scene, text=LIMITED + text)["budgets"] if row["target"] == "p"]
+    assert told == ["p: requests per 1s", "p: bytes per 1s", "p: concurrent"]
+
+
 def test_a_call_costs_what_the_operator_says():
     priced = LIMITED + '\n[prices."down/m"]\ninput = 2.0\noutput = 10.0\n'
 

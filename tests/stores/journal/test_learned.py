@@ -1,7 +1,10 @@
 """What was learned of hosts over restarts, and what the journal says of it."""
 
+import asyncio
+
 import pytest
 
+from eventually import eventually
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit
 from swarmgate.core.lesson import Lesson
@@ -14,17 +17,56 @@ LEARNED = {
 
 
 def test_what_is_saved_is_loaded(tmp_path):
-    assert learned.load(tmp_path) == {}
-    learned.save(tmp_path, LEARNED)
-    assert learned.load(tmp_path) == LEARNED
+    kept = learned.Kept(LEARNED, {"a.org": 10**12})
+    assert learned.load(tmp_path) == learned.NOTHING
+    learned.save(tmp_path, kept)
+    assert learned.load(tmp_path) == kept
     assert (tmp_path / learned.FILE).stat().st_mode & 0o077 == 0
+
+
+def test_it_is_written_while_the_gate_runs_and_only_if_it_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(learned, "EVERY_S", 0.01)
+    looks, lessons = [], dict(LEARNED)
+
+    def gather():
+        looks.append(1)
+        return learned.Kept(dict(lessons))
+
+    async def play():
+        keeping = learned.Keeping(asyncio.get_running_loop(), tmp_path, gather, pytest.fail)
+        await eventually(lambda: learned.load(tmp_path).lessons == lessons)
+        (tmp_path / learned.FILE).unlink()
+        seen = len(looks)
+        await eventually(lambda: len(looks) > seen + 3)
+        assert not (tmp_path / learned.FILE).exists()
+        lessons["b.org"] = LEARNED["a.org"]
+        await eventually(lambda: learned.load(tmp_path).lessons == lessons)
+        keeping.end()
+
+    asyncio.run(play())
+
+
+def test_a_disk_that_is_full_is_told_and_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(learned, "EVERY_S", 0.01)
+    said = []
+
+    async def play():
+        folder = tmp_path / "gone"
+        keeping = learned.Keeping(asyncio.get_running_loop(), folder, lambda: learned.Kept(LEARNED), said.append)
+        await eventually(lambda: len(said) > 1)
+        folder.mkdir()
+        await eventually(lambda: learned.load(folder).lessons == LEARNED)
+        keeping.end()
+
+    asyncio.run(play())
+    assert "cannot be kept" in said[0]
 
 
 @pytest.mark.parametrize("content", [b'{"a.org": "fast"}', b"\x97\x00", b""])
 def test_a_file_that_cannot_be_read_is_kept_beside_and_told(tmp_path, content):
     (tmp_path / learned.FILE).write_bytes(content)
     said = []
-    assert learned.load(tmp_path, said.append) == {}
+    assert learned.load(tmp_path, said.append) == learned.NOTHING
     assert (tmp_path / "learned.broken").read_bytes() == content
     assert ["is kept as learned.broken" in one for one in said] == [True]
 

@@ -50,7 +50,7 @@ class Reach(NamedTuple):
 
 
 class EgressDesk:
-    """What the doors share, at the gate's own desk; `shadow` has what policies that only watch would have done."""
+    """What the doors share, at the gate's own desk; `shadow` has what policies that only watch have seen."""
 
     def __init__(self, desk: Desk, ways: Reach, hosts: Hosts, teacher: Teacher) -> None:
         self.pump = desk.pump
@@ -60,7 +60,7 @@ class EgressDesk:
         self.scope = desk.scope
         self.upstreams, self.resolver = ways
         self.hosts = hosts
-        self.shadow = Shadow(desk.exchanges.now_ms)
+        self.shadow = teacher.watcher = Shadow(hosts.plan.policies, desk.exchanges.now_ms)
         self.tunnels: set[Tunnel] = set()  # that are open, or wait for it
         self._desk = desk
         self._teacher = teacher
@@ -99,7 +99,6 @@ class EgressDesk:
         call.content_ms = max(FIRST_BYTE_MS, identity.timeout_ms or 0)  # who says that it waits longer means that, too
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
         call.wait_until_ms = now_ms + self._wait_ms(place, identity)
-        self.shadow.watch(place.judged, call, now_ms)
         return call
 
     def decline(
@@ -124,8 +123,10 @@ class EgressDesk:
         """What the caller of a call that has no answer of its host is told."""
         return self._desk.told(call, answer, head, PROBLEM)
 
-    def hear(self, place: Destination, head: ResponseHead) -> None:
+    def hear(self, call: Call | None, place: Destination, head: ResponseHead) -> None:
         """Learn what an answer's headers say of limits: in force at the next admission."""
+        if call is not None and place.rung.watched:
+            self.shadow.began(call)
         said = stated(head, self.exchanges.unix_s())
         now_ms = self.exchanges.now_ms()
         if said.remaining == 0 and said.reset_ms and head.status < 400:

@@ -81,7 +81,7 @@ class Forward(Streaming):
 
     def hear(self, head: ResponseHead) -> None:
         """What an answer's headers say of limits."""
-        self.desk.hear(self.errand.place, head)
+        self.desk.hear(self.call, self.errand.place, head)
 
     def told(self, call: Call, answer: Answer) -> Reply:
         """What is said of a call that has no answer of its host."""

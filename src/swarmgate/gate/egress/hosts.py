@@ -1,31 +1,35 @@
 """
 Hosts as they are met: which budgets a request to one takes from, who learns from it, whether it rests.
 
-A host that a policy counts takes from the policy's budgets. Any other has a learned budget of its own and shares one
-with its group, so that neither a new name nor a new subdomain is a way around. http and https of a host are one host
-here. The number of hosts with budgets of their own is bounded; those beyond it share one (core/target_table.py).
+Every request is charged to its host and to its host's group (the registrable domain), of which it takes a place. A host
+that a policy counts takes from the policy's budgets and from those of the domains around it. Any other has a learned budget
+of its own and shares one with what is unknown of its group, so that neither a new name nor a new subdomain is a way around.
+http and https of a host are one host here. The number of hosts with budgets of their own is bounded; those beyond it share
+one (core/target_table.py).
 """
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import NamedTuple
 
-from swarmgate.core.compiler import Published, Unit
+from swarmgate.core.compiler import WAY, Published, Unit
 from swarmgate.core.groups import registrable_group
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit, Revision
 from swarmgate.core.lesson import Lesson
-from swarmgate.core.limits import Limits
+from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.retry import RetryBudget
-from swarmgate.core.routing import route
+from swarmgate.core.routing import Budget, route
 from swarmgate.core.target import DEFAULT_PORTS, Target
-from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge, judge_class, leading
+from swarmgate.core.target_policy import Judged, counts_requests, judge, judge_class, leading
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
 from swarmgate.core.target_table import TargetTable, forget_target, place_target
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
 from swarmgate.ports import Clock
 
 GROUP = "group "
+CONNECTIONS = 32  # to one host; so few that one which takes one request a second is not run over
 GROUP_FACTOR = 2  # hosts of one owner together, beside what each of them may
 LONGEST_WINDOW_MS = 3_600_000  # a learner that looks once a day learns nothing
 ANY = 1_000_000
@@ -65,8 +69,8 @@ class Hosts:
     """
     Every host that was called lately.
 
-    `define` makes a budget known to the store, `forget` lets it go if it is idle. `published` is told what each learned
-    budget begins with, for those who show budgets.
+    `define` makes a budget known to the store, `forget` lets it go if it is idle. `published` is told what is believed of
+    each learned budget, for those who show budgets.
     """
 
     def __init__(
@@ -83,10 +87,13 @@ class Hosts:
         self._forget = forget
         self._published = published
         self._kept = plan.kept
+        self._pauses = dict(plan.pauses)
         self._tidy_ms = 0
         settings = plan.settings
+        self._places = Published(CONNECTIONS * settings.most_per_group, unit=Unit.CONCURRENT)
         self.table = TargetTable(settings.most_targets, settings.most_per_group, _exact(plan))
         self.hosts: dict[Target, Host] = {}
+        self._sizes: Counter[str] = Counter()  # hosts by group
         self.lessons: dict[str, Lesson] = {}  # of policies and of groups: they outlive single hosts
 
     def place(self, target: Target, method: str, path: str) -> Destination:
@@ -98,6 +105,8 @@ class Hosts:
         host = self.hosts.get(placed)
         if host is None:
             host = self.hosts[placed] = Host(placed, group)
+            host.ring.pause(self._pauses.pop(placed.authority, 0))
+            self._sizes[group] += 1
         host.used_ms = self._clock.now_ms()
         exact = target._replace(path_class=judged.path_class)
         rung = host.rungs.get(exact)
@@ -113,9 +122,9 @@ class Hosts:
         if isinstance(ring, TargetRing):
             ring.pause(until_ms)
 
-    def restated(self, budget: str, published: Published) -> tuple[Lesson, Revision | None] | None:
+    def restated(self, name: str, published: Published) -> tuple[Lesson, Revision | None] | None:
         """The operator states another limit for a policy's budget: its learner, if it has one by now, and what follows."""
-        lesson = self.lessons.get(budget)
+        lesson = self.lessons.get(name)
         if lesson is None or not lesson.stated:
             return None
         rate = max(1, published.amount * lesson.learner.window_ms // published.window_ms)
@@ -154,6 +163,12 @@ class Hosts:
         before = [pair for pair in self._kept.items() if pair[0] not in found]
         return dict([*before, *found.items()][-MOST_KEPT:])
 
+    def pauses(self) -> dict[str, int]:
+        """Until when hosts asked to be left alone, on the gate's clock."""
+        asked = self._pauses | {host.placed.authority: host.ring.paused_until_ms for host in self.hosts.values()}
+        now_ms = self._clock.now_ms()
+        return dict([pair for pair in asked.items() if pair[1] > now_ms][-MOST_KEPT:])
+
     def tidy(self) -> None:
         """Let go of hosts that were not called for long and of which nothing is known but the beginning."""
         now_ms = self._clock.now_ms()
@@ -165,7 +180,9 @@ class Hosts:
             if all(not one.changes and not one.in_flight for one in host.lessons.values()) and self._let_go(host):
                 del self.hosts[host.placed]
                 forget_target(self.table, host.placed)
-                self._let_group_go(host.group)
+                self._sizes[host.group] -= 1
+                if not self._sizes[host.group]:
+                    self._let_group_go(host.group)
 
     def _let_go(self, host: Host) -> bool:
         names = [name for one in host.lessons.values() for name, _ in one.limits()]
@@ -179,48 +196,61 @@ class Hosts:
         return False
 
     def _let_group_go(self, group: str) -> None:
+        del self._sizes[group]
+        names = (
+            [places(group)] if self._published.get(places(group)) == self._places else []
+        )  # an operator's word stays
         lesson = self.lessons.get(GROUP + group)
-        if lesson is None or lesson.changes or lesson.in_flight or group in self.table.group_sizes:
-            return
-        if all(self._forget(name) for name, _ in lesson.limits()):
-            del self.lessons[lesson.target]
-            for name, _ in lesson.limits():
+        if lesson is not None and not lesson.changes and not lesson.in_flight:
+            del self.lessons[lesson.target]  # what of it is still busy is defined anew by the next call
+            names += [name for name, _ in lesson.limits()]
+        for name in names:
+            if self._forget(name):
                 self._published.pop(name, None)
 
     def _rung(self, host: Host, target: Target, judged: Judged) -> Rung:
-        policy, kind, domain = judged
-        enforced = tuple(one for one in (policy, domain) if not one.shadow)
-        budgets = [budget for one in enforced for budget in one.budgets.get(_class_in(one, judged), ())]
-        lessons = [*self._of_policy(policy, kind), *self._of_unknown(host, judged, known=counts_requests(budgets))]
-        made = _with_lessons(route(ONLY_KEY, budgets), lessons)
-        return Rung(target.key, "", {ONLY_KEY: made}, host.ring, host.retries, tuple(lessons))
+        enforced = [(policy, kind) for policy, kind in judged.classed() if not policy.shadow]
+        budgets = [one for policy, kind in enforced for one in policy.budgets.get(kind, ())]
+        stated = [leading(policy, kind) for policy, kind in enforced]
+        lessons = [self._beside(one) for one in stated if one is not None]
+        if not counts_requests(budgets):
+            lessons += self._of_unknown(host)
+        made = _with_lessons(route(ONLY_KEY, budgets), lessons, self._place_in(host.group))
+        watching = [(policy, kind) for policy, kind in judged.classed() if policy.shadow]
+        watched = tuple([(policy.name, _on_arrival(policy.budgets.get(kind, ()))) for policy, kind in watching])
+        return Rung(target.key, "", {ONLY_KEY: made}, host.ring, host.retries, tuple(lessons), watched=watched)
 
-    def _of_policy(self, policy: Policy, kind: str) -> Iterator[Lesson]:
+    def _place_in(self, group: str) -> str:
+        """
+        One of a group's places: there are as many as its hosts may have connections.
+
+        They hold nobody back until an operator pauses the group, or says fewer.
+        """
+        name = places(group)
+        self._define(name, Limits(BudgetKind.LEASES, burst=self._places.amount))
+        self._published.setdefault(name, self._places)
+        return name
+
+    def _beside(self, stated: Budget) -> Lesson:
         """The learner beside a stated limit: it stands at the limit until the host takes less."""
-        budget = None if policy.shadow else leading(policy, kind)
-        if budget is None:
-            return
-        lesson = self.lessons.get(budget.name)
+        name = stated.name
+        lesson = self.lessons.get(name)
         if lesson is None:
-            lesson = self.lessons[budget.name] = self._make(
-                budget.name, *_stated(self._published.get(budget.name, budget.published)), stated=True
-            )
-        yield lesson
+            begins = _stated(self._published.get(name, stated.published))
+            lesson = self.lessons[name] = self._make(name, *begins, stated=True)
+        return lesson
 
-    def _of_unknown(self, host: Host, judged: Judged, *, known: bool) -> Iterator[Lesson]:
-        """The learners of a host whose requests nothing counts, and of its group."""
-        if known:
-            return
+    def _of_unknown(self, host: Host) -> Iterator[Lesson]:
+        """The learners of a host whose requests nothing counts, and of what is unknown of its group."""
         pace = self.plan.settings.pace
         name = host.placed.authority
         if name not in host.lessons:
             host.lessons[name] = self._beginner(name, pace)
         yield host.lessons[name]
-        if not judged.domain.budgets:
-            name = GROUP + host.group
-            if name not in self.lessons:
-                self.lessons[name] = self._beginner(name, pace.times(GROUP_FACTOR))
-            yield self.lessons[name]
+        name = GROUP + host.group
+        if name not in self.lessons:
+            self.lessons[name] = self._beginner(name, pace.times(GROUP_FACTOR))
+        yield self.lessons[name]
 
     def _beginner(self, name: str, pace: Pace) -> Lesson:
         return self._make(name, pace.start(), WINDOW_MS, pace.ceilings())
@@ -228,12 +258,27 @@ class Hosts:
     def _make(self, name: str, start: Learned, window_ms: int, most: Ceilings, *, stated: bool = False) -> Lesson:
         learner = LearnedLimit(self._kept.get(name, start), window_ms, most, self._clock.now_ms())
         lesson = Lesson(name, learner, stated)
-        for budget, limits in lesson.limits():
-            self._define(budget, limits)
-        if not stated:
-            self._published[lesson.rate_budget] = Published(learner.rate_micro // MICRO or 1, window_ms)
-            self._published[lesson.cap_budget] = Published(learner.cap, unit=Unit.CONCURRENT)
+        for own, limits in lesson.limits():
+            self._define(own, limits)
+        self.show(lesson)
         return lesson
+
+    def show(self, lesson: Lesson) -> None:
+        """Have what is believed now shown with the limits; where a limit is stated, only what is narrower."""
+        learner = lesson.learner
+        rate = Published(max(1, learner.rate_micro // MICRO), learner.window_ms)
+        cap = Published(learner.cap, unit=Unit.CONCURRENT)
+        wide = lesson.stated and learner.cap >= learner.ceilings.cap
+        for name, believed, hidden in ((lesson.rate_budget, rate, lesson.is_wide), (lesson.cap_budget, cap, wide)):
+            if hidden:
+                self._published.pop(name, None)
+            else:
+                self._published[name] = believed
+
+
+def places(group: str) -> str:
+    """The budget of what is in flight to all hosts of a group."""
+    return f"{GROUP}{group}: concurrent"
 
 
 def joint(target: Target) -> Target:
@@ -248,10 +293,6 @@ def _exact(plan: EgressPlan) -> list[Target]:
     return [joint(Target("https", host, 443)) for host in plan.policies.hosts if not host.startswith("*")]
 
 
-def _class_in(policy: Policy, judged: Judged) -> str:
-    return judged.path_class if policy is judged.policy else ""
-
-
 def _stated(published: Published) -> tuple[Learned, int, Ceilings]:
     """Where the learner beside a stated limit begins, its window, and what it never exceeds."""
     window_ms = min(published.window_ms, LONGEST_WINDOW_MS)
@@ -259,8 +300,15 @@ def _stated(published: Published) -> tuple[Learned, int, Ceilings]:
     return Learned(rate * MICRO, ANY * MICRO, rate * MICRO), window_ms, Ceilings(rate, ANY, rate)
 
 
-def _with_lessons(made: Route, lessons: list[Lesson]) -> Route:
-    """A route through the learned budgets too."""
+def _on_arrival(budgets: Iterable[Budget]) -> Route:
+    """A route through budgets that only watch: as if every request were delivered at once."""
+    made = route(ONLY_KEY, budgets)
+    known = tuple([demand for demand in made.fixed if not demand[0].endswith(WAY)])
+    return made._replace(fixed=known, ways=(), weighed=())
+
+
+def _with_lessons(made: Route, lessons: list[Lesson], place: str) -> Route:
+    """A route through the learned budgets too, and through a place of its group."""
     demands = tuple(demand for one in lessons for demand in one.demands())
     caps = tuple(one.cap_budget for one in lessons)
-    return made._replace(fixed=made.fixed + demands, whole=made.whole + caps)
+    return made._replace(fixed=(*made.fixed, *demands, (place, 0, 1)), whole=(*made.whole, *caps, place))

@@ -10,7 +10,7 @@ from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.desk import EgressDesk, Reach
 from swarmgate.gate.egress.doors import ConnectDoor, PathDoor, ProxyDoor
-from swarmgate.gate.egress.hosts import Hosts
+from swarmgate.gate.egress.hosts import CONNECTIONS, Hosts
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.front import Front
@@ -20,8 +20,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import PoolLimits, Upstreams
 from swarmgate.ports import BudgetStore, Clock
 
-# Whoever is turned away had a connection first; so few that a host which takes one request a second is not run over.
-LIMITS = PoolLimits(size=32, idle_ms=15_000, max_waiting=1_024)
+LIMITS = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
 
 
 class Surroundings(NamedTuple):
@@ -47,6 +46,7 @@ class EgressDoors:
         self.hosts = Hosts(plan, clock, store.define, _forgetter(store), published)
         self.desk = EgressDesk(desk, Reach(self.upstreams, self.resolver), self.hosts, teacher)
         self._teacher = teacher
+        teacher.moved = self.hosts.show
 
     def tidy(self) -> None:
         """Forget hosts that idle; end the tunnels of keys that are no longer good."""
@@ -68,6 +68,7 @@ class EgressDoors:
 
     def replace(self, plan: EgressPlan) -> tuple[str, ...]:
         """Serve other policies and another pace from now on; the learned budgets that move by it."""
+        self.desk.shadow.replace(plan.policies)
         moved = self.hosts.replace(plan)
         for lesson, revision in moved:
             self._teacher.told(lesson, revision)

@@ -54,9 +54,14 @@ class Settings(NamedTuple):
 
 
 class EgressPlan(NamedTuple):
-    """Everything that the doors to other hosts need to know; `kept` is what was learned before, by lesson."""
+    """
+    Everything that the doors to other hosts need to know.
+
+    `kept` is what was learned before, by lesson; `pauses` until when (on the gate's clock) hosts asked to be left alone.
+    """
 
     policies: PolicyTable
     settings: Settings
     suffixes: SuffixRules
     kept: Mapping[str, Learned] = {}
+    pauses: Mapping[str, int] = {}

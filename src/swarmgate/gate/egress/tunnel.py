@@ -127,6 +127,7 @@ class Pipe(HostWire):
         self.progress_ms = self._active_ms = self._desk.exchanges.now_ms()
         end.open_tunnel(self, read_ms=2 * IDLE_MS)
         self._desk.exchanges.live.add(self)
+        self._desk.shadow.began(self.call)
         self._desk.fire(self.call, CONTENT)
         return True
 

@@ -1,5 +1,6 @@
 """
-`/budgets`: what is left of every published limit, when the next unit is free, who waits, and how each target is.
+`/budgets`: what is left of every published limit, when the next unit is free, who waits, how each target is, and what
+policies that only watch would have held back.
 
 Places on the way (core/compiler.py) have no published limit and are not told: they free themselves in milliseconds.
 """
@@ -11,8 +12,9 @@ from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import ANY, Scope
 from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
+from swarmgate.gate.egress.shadow import Watching
 from swarmgate.gate.view.directory import Directory, Owner, TargetView
 from swarmgate.gate.view.surface import Query, number, relative, words
 from swarmgate.gate.view.viewer import NOBODY, may_call, sees
@@ -23,12 +25,13 @@ MOST_ROWS = 150  # some 5 ms of the loop, as long as twenty calls; ask for one t
 
 
 class Budgets:
-    """The budgets of one book, as JSON values."""
+    """The budgets of one book, as JSON values; `watching` tells what policies that only watch have seen."""
 
     def __init__(self, book: Book, now_ms: Callable[[], int], directory: Directory) -> None:
         self.book = book
         self._now_ms = now_ms
         self.directory = directory
+        self.watching: Callable[[], Iterable[Watching]] = lambda: ()
 
     def read(self, query: Query, viewer: Scope = NOBODY) -> object:
         """Everything that the viewer may see, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
@@ -70,7 +73,16 @@ class Budgets:
                 if name in published and name in self.book.cells
             ],
             "targets": [_target_row(one, now_ms) for one in targets],
+            "watching": [_watching_row(one) for one in self._watched(viewer) if target in {"", one.policy}],
         }
+
+    def _watched(self, viewer: Scope) -> Iterable[Watching]:
+        """The policies that only watch, of hosts that the viewer may call."""
+        if viewer.targets == ANY:
+            return self.watching()
+        rungs = (rung for rung in self.directory.rungs() if rung.watched and may_call(viewer, rung.target))
+        names = {name for rung in rungs for name, _ in rung.watched}
+        return [one for one in self.watching() if one.policy in names]
 
 
 def _row(one: BudgetView, owner: Owner, published: Published) -> dict[str, object]:
@@ -123,4 +135,22 @@ def _target_row(one: TargetView, now_ms: int) -> dict[str, object]:
         "keys": len(one.keys),
         "keys_out_for_ms": {key or "all": relative(back_ms, now_ms) for key, back_ms in out.items()},
         "budgets": one.budgets,
+    }
+
+
+def _watching_row(one: Watching) -> dict[str, object]:
+    return {
+        "policy": one.policy,
+        "passed": one.passed,
+        "held_back": one.held_back,
+        "budgets": [
+            {
+                "budget": budget.name,
+                "unit": budget.unit.value,
+                "limit": budget.published.amount,
+                "window_ms": budget.published.window_ms or None,
+                "held_back": count,
+            }
+            for budget, count in one.budgets
+        ],
     }

@@ -59,7 +59,7 @@ class Directory:
         for source in self._sources[1:]:
             for rung in source():
                 for route in rung.routes.values():
-                    self._dormant.difference_update([demand[0] for demand in route.fixed])
+                    self._dormant.difference_update(taken(route))
         return [name for name in self.published if name not in self._dormant]
 
     def owner(self, budget: str) -> Owner:
