@@ -1,5 +1,10 @@
-"""The nftables rules of docs/closing-the-door.md, as they stand there, between two network namespaces."""
+"""
+The recipe of docs/closing-the-door.md as it stands there: its rules between two rooms, and the whole of it with a gate.
 
+Where nft is not installed, the page says how to unpack it beside: it only has to be in PATH.
+"""
+
+import json
 import os
 import re
 import shutil
@@ -11,6 +16,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs/closing-the-door.md"
 RULES = re.search(r"```\n(table inet agents.*?)```", PAGE.read_text(), re.DOTALL)[1]
+ROOM_OF_PAGE = re.search(r"```sh\n(ip netns add agents.*?)```", PAGE.read_text(), re.DOTALL)[1]
 HOST, ROOM = f"sg-host-{os.getpid()}", f"sg-room-{os.getpid()}"
 GATE, OTHER, TRIES = 8787, 2222, 60
 BUILD = f"""
@@ -83,3 +89,58 @@ def test_only_the_gate_s_port_is_open_and_what_else_was_tried_is_counted():
             server.communicate()
         for room in (HOST, ROOM):
             subprocess.run(["ip", "netns", "del", room], capture_output=True, check=False)
+
+
+SWARMGATE = f"{sys.executable} -c 'from swarmgate.cli import main; main()'"
+SCENE = f"""
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
+mount -t tmpfs none /etc/netns
+ip link set lo up
+ip addr add 203.0.113.7/32 dev lo
+{ROOM_OF_PAGE}
+inside="ip netns exec agents setpriv --bounding-set -all --inh-caps -all"
+verify="$inside {SWARMGATE} verify-egress --canary 203.0.113.7:9999 --gate http://10.200.0.1:8787 --json"
+printf 'listen = "10.200.0.1:8787"\n[access]\nagent_keys = "required"\n' > gate.toml
+{SWARMGATE} up --config gate.toml --state state > gate.log 2>&1 &
+{SWARMGATE} verify-egress --serve 203.0.113.7:9999 > canary.log 2>&1 &
+for _ in $(seq 300); do
+    if grep -q listens gate.log && grep -q canary canary.log; then break; fi
+    sleep 0.1
+done
+nft -f rules.nft
+eval "$verify" > shut.json
+cp canary.log heard_shut.log
+ip -n agents route add default via 10.200.0.1
+nft delete table inet agents
+eval "$verify" > open.json || true
+kill $(jobs -p)
+wait
+"""
+
+
+@pytest.mark.skipif(not may(), reason="needs root, iproute2, nft and network namespaces")
+def test_the_whole_recipe_with_a_gate_and_what_a_window_that_is_left_open_looks_like(tmp_path):
+    (tmp_path / "rules.nft").write_text(RULES)
+    ours = not Path("/etc/netns").exists()
+    Path("/etc/netns").mkdir(exist_ok=True)
+    try:
+        command = ["unshare", "-n", "-m", "--propagation", "private", "bash", "-e", "-c", SCENE]
+        environment = {**os.environ, "PYTHONPATH": str(PAGE.parents[1] / "src"), "HOME": str(tmp_path)}
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
+        )
+        if not (tmp_path / "gate.log").exists():
+            pytest.skip(f"no room here: {ran.stderr.strip()}")
+    finally:
+        if ours:
+            Path("/etc/netns").rmdir()
+    shut, left_open = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("shut", "open"))
+    assert shut["gate_reachable"]
+    ways = {one["way"]: one["state"] for one in shut["ways"]}
+    ways.pop("raw frames")  # root may keep them
+    assert set(ways.values()) == {"blocked"}
+    assert len((tmp_path / "heard_shut.log").read_text().splitlines()) == 1  # where it listens, and nobody came
+    leaked = {one["way"] for one in left_open["ways"] if one["state"] == "leaked"}
+    assert {"TCP", "UDP (QUIC)"} <= leaked
+    assert len((tmp_path / "canary.log").read_text().splitlines()) == 3
