@@ -168,3 +168,12 @@ def test_check_shows_what_an_operator_has_set_over_the_file(tmp_path):
 
 def test_the_version():
     assert run("--version").stdout == f"swarmgate {__version__}\n"
+
+
+def test_p12_check_says_what_no_call_may_leave_unsaid(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text('[access]\nidentity = ["agent", "goal"]\n')
+    assert "does not say its agent, goal is refused" in run("check", str(file)).stdout
+    assert json.loads(run("check", str(file), "--json").stdout)["identity"] == ["agent", "goal"]
+    file.write_text('[access]\nidentity = ["agnt"]\n')
+    assert "'agnt' is unknown; nearest is 'agent'" in run("check", str(file)).stderr

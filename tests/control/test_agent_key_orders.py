@@ -7,6 +7,7 @@ import pytest
 
 from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.journal.audit import FILE, Audit
 from swarmgate.stores.sql.agent_keys import AgentKeys
 
 
@@ -15,7 +16,9 @@ def create(folder, targets_known=(), **said):
         return None
 
     with closing(AgentKeys.opened(folder)) as keys:
-        return asyncio.run(KeyOffice(keys, tell, lambda: targets_known).create({"name": "n", **said}))["key"]
+        return asyncio.run(KeyOffice(keys, Audit(folder), tell, lambda: targets_known).create({"name": "n", **said}))[
+            "key"
+        ]
 
 
 def test_a_team_has_a_name_like_the_configurations(tmp_path):
@@ -47,6 +50,30 @@ def test_a_word_that_is_no_target_is_refused_with_the_nearest(tmp_path, word, ne
     assert f"nearest is {near}" in refused.value.reason
 
 
+@pytest.mark.parametrize(
+    ("limits", "field"),
+    [
+        ("5 USD per 1d", "limits"),
+        (["5 USD"], "limits"),
+        (["5 USD per 1d", "6 USD per 1d"], "limits"),
+        ([["5 USD per 1d"]], "limits"),
+        (["1 per 1s"] * 9, "limits"),
+        (["0 concurrent"], "limits"),
+    ],
+)
+def test_caps_that_cannot_be_kept_are_refused(tmp_path, limits, field):
+    with pytest.raises(BadInput) as refused:
+        create(tmp_path, limits=limits)
+    assert refused.value.field == field
+
+
+def test_caps_stand_as_their_budgets_are_named(tmp_path):
+    create(tmp_path, limits=["5.50 USD per 1d", "20 per 1m", "4 concurrent", "9_000 tokens per 1h"])
+    with closing(AgentKeys.opened(tmp_path)) as keys:
+        (row,) = keys.listed()
+    assert row["limits"] == ["5.5 USD per 86400s", "20 requests per 60s", "4 concurrent", "9000 tokens per 3600s"]
+
+
 def test_before_the_first_start_nobody_knows_the_targets(tmp_path):
     assert create(tmp_path, (), targets=["nope"])
 
@@ -59,7 +86,7 @@ def test_az_13_the_gate_is_told_who_changed_which_key(tmp_path):
 
     async def play():
         with closing(AgentKeys.opened(tmp_path)) as keys:
-            office = KeyOffice(keys, tell)
+            office = KeyOffice(keys, Audit(tmp_path), tell)
             key = (await office.create({"name": "n", "author": "ann"}))["key"]
             identity = key.split("_")[1]
             await office.rotate(identity, {"author": "bob"})
@@ -77,3 +104,13 @@ def test_az_13_the_gate_is_told_who_changed_which_key(tmp_path):
     ]
     assert [told[at]["key"] == identity for at in range(4)] == [True, True, False, True]
     assert key not in str(told)
+    chain = Audit(tmp_path).read()
+    assert not chain.verdict()
+    whats = [change.what.removeprefix("agent key ") for change in chain.changes]
+    assert list(zip(whats, [change.who for change in chain.changes], strict=True)) == [
+        (one["what"], one["author"]) for one in told
+    ]
+    revoked = chain.changes[-1]
+    assert (revoked.subject, "revoked_ms" in revoked.old, "revoked_ms" in revoked.new) == (identity, False, True)
+    assert key not in (tmp_path / FILE).read_text()
+    assert "hash" not in chain.changes[0].new

@@ -26,7 +26,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "retries_left": [("openai", "m", 10)],
         "watched": [],
     }
-    return {"now_ms": at_ms, "budgets": [row], "agents": list(agents), **gauges}
+    return {"now_ms": at_ms, "budgets": [row], "turned_away": {"key": 2}, "agents": list(agents), **gauges}
 
 
 def test_rows_and_states_become_metrics_alerts_and_lines():

@@ -10,6 +10,7 @@ from swarmgate.core.caps import ANY_TARGET, MOST_AGENTS, MOST_REMEMBERED, OTHERS
 from swarmgate.core.compiler import Published, Unit, compile_cap
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.routing import Budget, budget, route
+from swarmgate.core.scope import Scope
 
 names = st.text("ab-", max_size=4)
 
@@ -47,11 +48,11 @@ def test_every_cap_of_a_caller_is_taken_once(agent, task_type, target):
 
 
 def test_the_team_of_a_key_counts_whatever_the_agent_calls_itself():
-    member = make().of("abc", "", "rest")
+    member = make().of("abc", "", Scope("k", "rest"))
     assert member.team == "rest"
     assert "team at openai" in str(member.routes["openai"])
     assert "team0: requests" not in str(member.routes)
-    assert make().of("abc", "", "unheard").team == "unheard"
+    assert make().of("abc", "", Scope("k", "unheard")).team == "unheard"
 
 
 @given(st.lists(names, max_size=12))

@@ -61,11 +61,15 @@ def test_a_single_process_has_the_whole(limits):
         assert (share.burst, share.quota) == (limits.burst, limits.quota)
 
 
-@given(budgets().filter(lambda limits: limits.kind is BudgetKind.LEVEL), st.integers(1, 100), st.integers(1, 50))
-def test_a_portion_is_a_part_of_the_rate_and_holds_one_burst(limits, percent, count):
-    part = portion(limits, percent, count)
+@given(
+    budgets().filter(lambda limits: limits.kind is BudgetKind.LEVEL), st.integers(1, 100), st.integers(1, 50), amounts
+)
+def test_a_portion_is_a_part_of_the_rate_and_holds_the_largest_call(limits, percent, count, largest):
+    part = portion(limits, percent, count, largest)
     assert part.quota == max(1, limits.quota * count * percent // 100)
-    assert part.burst >= min(limits.burst, limits.burst * count * percent // 100)
+    assert part.burst >= min(limits.burst, largest)
+    free = (limits.burst - limits.floors[1]) * count
+    assert part.burst * 100 <= max(free * percent, largest * 100)
     assert part.floors == (0, 0, 0)
     assert part.line == ""
 

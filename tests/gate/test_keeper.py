@@ -1,12 +1,14 @@
 import asyncio
 import contextlib
 import json
+import sys
 from base64 import b64encode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stage import TARGET, stage
+from wires import Bench
 
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import Scope, key_hash
@@ -145,7 +147,7 @@ def test_who_may_ask_for_some_models_only_asks_nothing_that_is_not_read():
     async def scene():
         async with stage() as running:
             made = running.gate.ask_for_keys(required=True)
-            scopes = {"sgk_mini": Scope("3", models=("mini*",)), "sgk_all": Scope("1", "lab")}
+            scopes = {"sgk_mini": Scope("3", "lab", models=("mini*",)), "sgk_all": Scope("1", "lab")}
             made.replace(PEPPER, {key_hash(key, PEPPER): scope for key, scope in scopes.items()})
             assert code(await ask(running.port, "sgk_mini", path="/v1/batches")) == (403, "policy_key_scope")
             assert not running.stand_in.hits
@@ -197,3 +199,59 @@ async def connect(port, site):
         head = f"CONNECT {site} HTTP/1.1\r\nhost: {site}\r\nproxy-authorization: Bearer sgk_all\r\n\r\n"
         writer.write(head.encode())
         return int((await reader.readuntil(b"\r\n")).split(b" ")[1])
+
+
+class Door:
+    """One gate that asks for keys, without sockets, and what it says to each request."""
+
+    def __init__(self):
+        self.bench = Bench(TARGET.format(port=9))
+        keeper = self.bench.gate.ask_for_keys(required=True)
+        keeper.replace(PEPPER, {key_hash(KEY, PEPPER): Scope("1")})
+
+    def ask(self, key, target="GET /swarmgate/v1/budgets", host="g"):
+        bench = self.bench
+        bench.client.data_received(f"{target} HTTP/1.1\r\nhost: {host}\r\nx-swarmgate-key: {key}\r\n\r\n".encode())
+        head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+        bench.wire.written.clear()
+        return int(head.split()[1]), head.decode(), json.loads(body)
+
+
+def test_az_09_who_guesses_is_slowed_and_a_good_key_comes_in_all_the_same():
+    door = Door()
+    found = []
+    for number in range(10_000):
+        found.append(door.ask(f"sgk_1_{number}")[0])
+        if number % 1_000 == 999:
+            assert door.ask(KEY)[0] == 200
+    assert found[:10] == [401] * 10
+    assert found.count(401) < 10 + 60  # one a second, however long this takes here
+    assert set(found) == {401, 429}
+    status, head, said = door.ask("sgk_1_x", "POST /v1/chat/completions")
+    assert (status, said["error"]["code"]) == (429, "caller_key_throttled")
+    assert "retry-after: 1\r\n" in head
+    assert "x-should-retry: false" in head
+    assert "deferral" not in said["error"]  # it is no place in a line
+    status, head, said = door.ask("sgk_1_x", "CONNECT site.test:443", "site.test:443")
+    assert (status, said["code"]) == (429, "caller_key_throttled")
+    assert "content-type: application/problem+json" in head
+    assert len(door.bench.gate.journal.entries) == 0  # nothing that a log line would be made of
+
+
+def test_az_09_a_key_that_is_nearly_right_costs_as_much_as_any_other():
+    """Timing tells nothing: a key is looked up by its keyed hash, so no part of it is ever compared."""
+    steps = []
+    for wrong in (KEY[:-1] + "y", "sgk_1_" + "y" * 30, "sgk_9_" + "z" * 30, KEY[:-1]):
+        made, count = keeper(), 0
+
+        def note(_frame, event, _argument):
+            nonlocal count
+            count += event in {"call", "c_call"}
+
+        sys.setprofile(note)
+        try:
+            made.refuses({b"x-api-key": wrong.encode()})
+        finally:
+            sys.setprofile(None)
+        steps.append(count)
+    assert len(set(steps)) == 1

@@ -43,6 +43,36 @@ def test_a_rotated_key_overlaps_with_its_successor(keys):
     assert keys.in_force(NOW_MS)[key_hash(new, keys.pepper)].models == ("gpt-*",)
 
 
+def test_lg_11_a_successor_has_the_caps_of_its_line(keys):
+    capped, plain = WANTED._replace(limits=("5 USD per 86400s",)), keys.create("plain", WANTED, NOW_MS)
+    old = keys.create("reader", capped, NOW_MS)
+    new = keys.rotate(keys.rotate(old.split("_")[1], 0, NOW_MS).split("_")[1], 0, NOW_MS)
+    scopes = keys.in_force(NOW_MS)
+    heir = scopes[key_hash(new, keys.pepper)]
+    assert (heir.limits, heir.capped_as) == (capped.limits, old.split("_")[1])
+    assert heir.id == new.split("_")[1]
+    assert scopes[key_hash(plain, keys.pepper)].capped_as == ""
+    assert keys.listed()[-1]["limits"] == ["5 USD per 86400s"]
+
+
+def test_a_file_of_the_first_schema_is_brought_to_this_one(tmp_path):
+    columns = "id, hash, name, team, targets, models"
+    with sqlite3.connect(tmp_path / FILE) as link:
+        made = ", made_ms BIGINT, expires_ms BIGINT DEFAULT 0, revoked_ms BIGINT DEFAULT 0"
+        link.execute(f"CREATE TABLE keys ({columns.replace(',', ' VARCHAR,')} VARCHAR{made})")
+        link.execute("CREATE TABLE pepper (value VARCHAR PRIMARY KEY)")
+        link.execute("INSERT INTO pepper VALUES ('aa')")
+        values = ("a1", key_hash("sgk_a1_x", b"\xaa"), "reader", "lab", '["*"]', '["*"]')
+        link.execute(f"INSERT INTO keys ({columns}, made_ms) VALUES (?, ?, ?, ?, ?, ?, 1)", values)
+        link.execute("PRAGMA user_version=1")
+    link.close()
+    for _ in range(2):
+        opened = AgentKeys.opened(tmp_path)
+        assert opened.in_force(NOW_MS)[key_hash("sgk_a1_x", b"\xaa")].team == "lab"
+        assert opened.listed()[0]["limits"] == []
+        opened.close()
+
+
 def test_a_revoked_key_is_out_and_stays_listed(keys):
     key = keys.create("reader", WANTED, NOW_MS)
     keys.revoke(key.split("_")[1], NOW_MS + 1)

@@ -44,6 +44,7 @@ _COMMANDS = {
     "lab": _Place("lab", "app"),
     "keys": _Place("keys", "app"),
     "dead": _Place("dead", "app"),
+    "audit": _Place("audit", "audit"),
 }
 
 

@@ -27,7 +27,15 @@ from swarmgate.wiring import limits, plan, unpriced_models
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 _STAND_IN = "not-set"
 _MISSING = "the environment has no {}; `swarmgate up` needs it"
-SECTIONS = ("problems", "missing", "unpriced", "without_effect", "standing", "limits")  # of what programs get
+SECTIONS = (
+    "problems",
+    "missing",
+    "unpriced",
+    "without_effect",
+    "standing",
+    "identity",
+    "limits",
+)  # of what programs get
 
 
 class Yield(NamedTuple):
@@ -108,10 +116,12 @@ def check(
     if as_json:
         told: dict[str, Sequence[object]] = {"problems": [], "missing": missing, "unpriced": unpriced}
         told |= {"without_effect": list(idle), "standing": [one._asdict() for one in over]}
-        told |= {"limits": [row.as_json() for row in rows]}
+        told |= {"identity": config.access.identity, "limits": [row.as_json() for row in rows]}
         print(json.dumps(told, indent=2))
         return
     print(f"{file}: no mistakes")
+    if config.access.identity:
+        print(f"a call that does not say its {', '.join(config.access.identity)} is refused")
     for name in missing:
         print(_MISSING.format(name))
     for name in unpriced:

@@ -21,13 +21,15 @@ from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.listing import Listing
-from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State
+from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
 from swarmgate.control.replay import ANSWER_S
 from swarmgate.control.replay import replay as send_again
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
+from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
 
@@ -93,6 +95,7 @@ def replay(
     link = connection(gate or f"http://127.0.0.1:{port}", ANSWER_S)
     try:
         status, answer = send_again(shelf, letter, replay_id, link, os.environ.get("SWARMGATE_KEY", ""))
+        _note(state, port, f"replayed as {replay_id}", identity)
     except BadInput as bad:
         raise _stop(Exit.USAGE, str(bad)) from None
     except (OSError, http.client.HTTPException) as error:
@@ -112,13 +115,22 @@ def drop(identity: LetterId, state: State = None, port: Port = USUAL_PORT, as_js
     """Forget a dead letter."""
     try:
         _shelf(state, port).drop(identity)
+        _note(state, port, "dropped", identity)
     except BadInput as bad:
         raise _stop(Exit.USAGE, str(bad)) from None
     print(json.dumps({"dropped": identity}) if as_json else f"{identity} is dropped")
 
 
 def _shelf(state: Path | None, port: int) -> Shelf:
-    return Shelf(state or state_folder(Listen("127.0.0.1", port)))
+    return Shelf(_folder(state, port))
+
+
+def _note(state: Path | None, port: int, what: str, identity: str) -> None:
+    Audit(_folder(state, port)).add(unix_ms(), whoami(), f"dead letter {what}", identity, old={}, new={})
+
+
+def _folder(state: Path | None, port: int) -> Path:
+    return state or state_folder(Listen("127.0.0.1", port))
 
 
 def _found(shelf: Shelf, identity: str) -> Letter:

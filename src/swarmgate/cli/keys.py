@@ -26,13 +26,14 @@ from swarmgate.config import Listen
 from swarmgate.control import link
 from swarmgate.control.pricing import kept
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.journal.audit import Audit
 
 if TYPE_CHECKING:
     from swarmgate.control.agent_keys import KeyOffice
     from swarmgate.stores.sql.agent_keys import AgentKeys
 
 CREATE_EXAMPLE = (
-    "Example: swarmgate keys create reader --team lab --targets openai --targets '*.arxiv.org' --expires-in 30d"
+    "Example: swarmgate keys create reader --team lab --targets openai --targets '*.arxiv.org' --limits '5 USD per 1d'"
 )
 LIST_EXAMPLE = "Example: swarmgate keys list"
 ROTATE_EXAMPLE = "Example: swarmgate keys rotate 3f9c2a71d0 --overlap 10m"
@@ -50,6 +51,9 @@ def create(  # noqa: PLR0913, PLR0917  one option each
         list[str] | None, typer.Option(help="Targets or hosts it may call; * stands for anything.")
     ] = None,
     models: Annotated[list[str] | None, typer.Option(help="Models it may ask for; * stands for anything.")] = None,
+    limits: Annotated[
+        list[str] | None, typer.Option(help="Caps of this key alone, as '5 USD per 1d', '20 per 60s', '4 concurrent'.")
+    ] = None,
     expires_in: Annotated[str, typer.Option(help="For how long it is good, as 12h or 30d; without it for ever.")] = "",
     state: State = None,
     port: Port = USUAL_PORT,
@@ -62,6 +66,7 @@ def create(  # noqa: PLR0913, PLR0917  one option each
         "team": team,
         "targets": targets,
         "models": models,
+        "limits": limits,
         "expires_in": expires_in,
     }
     made = _done(_folder(state, port), lambda office: office.create(wanted))
@@ -79,10 +84,10 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Listing("id", "name", "team", "targets", "models", "made", "good until")
+    table = Listing("id", "name", "team", "targets", "models", "limits", "made", "good until")
     for row in rows:
         until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
-        lists = ", ".join(row["targets"]), ", ".join(row["models"])
+        lists = (", ".join(row[name]) for name in ("targets", "models", "limits"))
         table.add_row(*map(cell, (row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)))
     Console().print(table if rows else "no keys")
 
@@ -139,7 +144,7 @@ async def _act(folder: Path, keys: "AgentKeys", act: Callable[["KeyOffice"], Awa
 
     from swarmgate.control.agent_keys import KeyOffice  # noqa: PLC0415  as above
 
-    return await act(KeyOffice(keys, tell, lambda: kept(folder).providers))
+    return await act(KeyOffice(keys, Audit(folder), tell, lambda: kept(folder).providers))
 
 
 def _day(at_ms: int) -> str:

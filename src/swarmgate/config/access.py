@@ -1,4 +1,4 @@
-"""`[access]`: whether agents must show a key of their own."""
+"""`[access]`: whether agents must show a key of their own, and what calls must say of who causes them."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
@@ -9,9 +9,15 @@ from swarmgate.config.table import Table
 
 
 class Access(Table):
-    """`optional`: who shows a key is held to it, others may come too. `required`: nobody comes in without one."""
+    """
+    Who may come in, and as whom.
+
+    `agent_keys` `optional`: who shows a key is held to it, others may come too; `required`: nobody comes in without one.
+    `identity` are the words that every call must say (design 2: P12); what says less is refused, not `unattributed`.
+    """
 
     agent_keys: Literal["optional", "required"] = "optional"
+    identity: tuple[Literal["agent", "task", "goal", "step", "op", "task-type"], ...] = ()
 
 
 def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:

@@ -2,21 +2,24 @@
 `[agents]`, `[teams.NAME]`, `[environments.NAME]`: what callers may use, by the names that they give.
 
 `agents` caps each agent that says its name. A team or an environment is a list of patterns of agents' names; the first
-that fits counts, and `*` has those without a name, too.
+that fits counts, and `*` has those without a name, too. An agent key has caps that stand in no file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from swarmgate.config.problems import Mistakes
-from swarmgate.config.quota import CapLimits, Quota
+from swarmgate.config.quota import CapLimits, Quota, read_caps
 from swarmgate.config.table import Table
+from swarmgate.core.caps import KEY
 from swarmgate.core.compiler import Compiled, Published, Unit, compile_cap
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
 from swarmgate.core.routing import Budget
 
+LARGEST_TOKENS = 16_384
 SHARE_PERCENT = 80  # of a target's budget, where there is more than one team or environment (design 4: Line)
 
 
@@ -24,7 +27,7 @@ class Capped(Table):
     """Caps of the operator's own: at most so much in any window. `largest_tokens` is the largest call that must fit."""
 
     limits: CapLimits = ()
-    largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
+    largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = LARGEST_TOKENS
 
     def budgets(self, owner: str) -> Iterator[Budget]:
         """The budgets of `owner`."""
@@ -89,3 +92,14 @@ class Team(Shared):
 
     agents: Annotated[tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...], Field(min_length=1)]
     share: Annotated[int, Field(ge=1, le=100)] = SHARE_PERCENT
+
+
+def caps_of_key(key: str, limits: Sequence[str]) -> tuple[Budget, ...]:
+    """The budgets that keep an agent key's own caps; the largest call is what the smallest of them holds. Errors: `BadInput`."""
+    quotas = read_caps(limits, "limits")
+    of_tokens = [quota.amount for quota in quotas if quota.unit is Unit.TOKENS]
+    table = Capped.model_construct(limits=quotas, largest_tokens=min([LARGEST_TOKENS, *of_tokens]))
+    try:
+        return tuple(Budget(f"{KEY}{key}: {quota}", *table.compiled(quota)) for quota in quotas)
+    except BadLimit as bad:
+        raise BadInput("limits", bad.reason) from None

@@ -1,6 +1,7 @@
 """How a limit is written: `500 per 60s`, `200_000 tokens per 1m`, `40_000 input tokens per 60s`, `50 concurrent`."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator
@@ -27,7 +28,8 @@ class Quota(NamedTuple):
 
     def __str__(self) -> str:
         if self.unit is Unit.MICRO:
-            return f"{self.amount / _MICRO:g} {self.counts}"
+            whole, fraction = divmod(self.amount, _MICRO)
+            return f"{whole}.{fraction:06}".rstrip("0").rstrip(".") + f" {self.counts}"
         return f"{self.amount} {self.counts}"
 
     @property
@@ -79,6 +81,14 @@ def _model_quota(text: object) -> Quota:
 
 def _cap(text: object) -> Quota:
     return read_quota(text, _OF_CALLERS)
+
+
+def read_caps(texts: Sequence[str], field: str) -> tuple[Quota, ...]:
+    """Caps of a caller as they are written, of each kind one. Errors: `BadInput` for `field`."""
+    try:
+        return _each_once(tuple(_cap(text) for text in texts))
+    except BadInput as bad:
+        raise BadInput(field, bad.reason) from None
 
 
 def _host_quota(text: object) -> Quota:

@@ -10,25 +10,35 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from swarmgate.config.callers import caps_of_key
+from swarmgate.config.quota import read_caps
 from swarmgate.control.link import Said
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import ANY, PREFIX, Scope
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.sql.agent_keys import LONGEST_NAME, AgentKeys
 
 USUAL_OVERLAP_MS: Final = 3_600_000
 MOST_PATTERNS: Final = 100
+MOST_LIMITS: Final = 8
 _BARE_WORD: Final = re.compile(r"[^.:*?\[\]]{1,200}")  # neither a host with its domain, nor an address, nor a pattern
 _TEAM: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 Tell = Callable[[str, Said], Awaitable[Any]]
 
 
 class KeyOffice:
-    """`tell` reaches the data process; `targets` tells the names of the configuration's targets, none if it was never read."""
+    """
+    `tell` reaches the data process, `audit` has every change; `targets` tells the names of the configuration's targets, none if
+    it was never read.
+    """
 
-    def __init__(self, keys: AgentKeys, tell: Tell, targets: Callable[[], Collection[str]] = frozenset) -> None:
+    def __init__(
+        self, keys: AgentKeys, audit: Audit, tell: Tell, targets: Callable[[], Collection[str]] = frozenset
+    ) -> None:
         self._keys = keys
+        self._audit = audit
         self._tell = tell
         self._targets = targets
 
@@ -42,15 +52,15 @@ class KeyOffice:
         return self._keys.listed()
 
     async def create(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """name, and as wanted: team, targets, models, expires_in, author. Errors: `BadInput`."""
-        _known(said, "name", "team", "targets", "models", "expires_in", "author")
+        """name, and as wanted: team, targets, models, limits, expires_in, author. Errors: `BadInput`."""
+        _known(said, "name", "team", "targets", "models", "limits", "expires_in", "author")
         now_ms = unix_ms()
         lasts = said.get("expires_in")
         expires_ms = now_ms + parse_duration_ms(str(lasts), "expires_in") if lasts else 0
-        scope = Scope("", _team(said), self._targets_of(said), _patterns(said, "models"), expires_ms)
+        scope = Scope("", _team(said), self._targets_of(said), _patterns(said, "models"), expires_ms, _limits(said))
         author = _author(said)
         key = self._keys.create(_text(said, "name"), scope, now_ms)
-        await self._publish("created", _id_of(key), author)
+        await self._publish("created", _id_of(key), author, {})
         return {"key": key}
 
     def _targets_of(self, said: Mapping[str, Any]) -> tuple[str, ...]:
@@ -65,27 +75,35 @@ class KeyOffice:
         return patterns
 
     async def rotate(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
-        """A successor; `overlap` says how long the old key is still good. Errors: `BadInput`."""
+        """A successor, which uses up the same caps; `overlap` says how long the old key is still good. Errors: `BadInput`."""
         _known(said, "overlap", "author")
         overlap = said.get("overlap")
         overlap_ms = parse_duration_ms(str(overlap), "overlap") if overlap else USUAL_OVERLAP_MS
         author = _author(said)
+        old = self._told(identity)
         key = self._keys.rotate(identity, overlap_ms, unix_ms())
-        await self._publish("rotated", identity, author)
-        await self._publish("created", _id_of(key), author)
+        await self._publish("rotated", identity, author, old)
+        await self._publish("created", _id_of(key), author, {})
         return {"key": key}
 
     async def revoke(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """Refused from now on. Errors: `BadInput`."""
         _known(said, "author")
         author = _author(said)
+        old = self._told(identity)
         self._keys.revoke(identity, unix_ms())
-        await self._publish("revoked", identity, author)
+        await self._publish("revoked", identity, author, old)
         return {"revoked": identity}
 
-    async def _publish(self, what: str, key: str, author: str) -> None:
-        """The gate admits by the new table; its journal has who changed what."""
+    def _told(self, identity: str) -> dict[str, str]:
+        """What a key is like now; empty if there is none."""
+        rows = (row for row in self._keys.listed() if row["id"] == identity)
+        return {name: str(said) for row in rows for name, said in row.items() if said not in ("", 0, [])}
+
+    async def _publish(self, what: str, key: str, author: str, old: dict[str, str]) -> None:
+        """The gate admits by the new table, and its journal has who changed what; then it is in the audit: a revocation never waits."""
         await self._tell("agent_keys", {**self.table(), "changed": {"what": what, "key": key, "author": author}})
+        self._audit.add(unix_ms(), author, f"agent key {what}", key, old=old, new=self._told(key))
 
 
 def _known(said: Mapping[str, Any], *names: str) -> None:
@@ -120,6 +138,15 @@ def _team(said: Mapping[str, Any]) -> str:
     if team and not _TEAM.fullmatch(team):
         raise BadInput("team", "must be at most 40 of a-z, 0-9, ., _ and -, and begin with a letter or digit")
     return team
+
+
+def _limits(said: Mapping[str, Any]) -> tuple[str, ...]:
+    """Caps of this key alone, each in the form that names its budget."""
+    value = said.get("limits") or []
+    if not isinstance(value, list) or len(value) > MOST_LIMITS:
+        raise BadInput("limits", f'must be a list of at most {MOST_LIMITS}, as ["5 USD per 1d", "20 per 60s"]')
+    caps_of_key("", value)  # what cannot be kept is refused here
+    return tuple(str(one) for one in read_caps(value, "limits"))
 
 
 def _patterns(said: Mapping[str, Any], name: str) -> tuple[str, ...]:

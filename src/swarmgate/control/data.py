@@ -29,6 +29,7 @@ from swarmgate.gate.once import Ask
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER, listed
@@ -91,8 +92,7 @@ async def serve(config: Config, setting: Setting) -> int:
         running.teacher.heard = partial(_note_learned, journal, in_force)
         journal.clock = running.clock
         journal.on_budget = Beginnings(running, journal, in_force, limits)
-        assert isinstance(running.store, MemoryStore)
-        orders = DataOrders(running, running.store, journal, in_force, limits)
+        orders = DataOrders(running, journal, in_force, limits, Audit(setting.state))
         orders.ceilings(served.ceilings, AT_START)
         data = _Data(
             running, orders, setting, Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))

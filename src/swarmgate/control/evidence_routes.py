@@ -21,10 +21,13 @@ from swarmgate.control.link import Said
 from swarmgate.control.page import page
 from swarmgate.control.replay import ANSWER_S, replay
 from swarmgate.core.errors import BadInput
+from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
 
 AT_ONCE: Final = 2
+SOMEBODY: Final = "the holder of the token"  # of whom nothing else is known
 MOST_BODY_BYTES: Final = 1024 * 1024
 _RULES: Final = "prometheus_rules.yml"
 _USUAL_SPAN: Final = {"from": "1h", "to": "now"}
@@ -96,6 +99,7 @@ async def replay_letter(desk: Desk, request: Request) -> Response:
         told = await _in_thread(desk, replay, shelf, found, replay_id, link, key)
     except (OSError, http.client.HTTPException) as error:
         return JSONResponse({"error": {"field": "gate", "reason": f"gave no answer: {error}"}}, 502)
+    await _in_thread(desk, _note_letter, desk.state, f"replayed as {replay_id}", found.id)
     return JSONResponse(told._asdict())
 
 
@@ -103,7 +107,15 @@ async def drop_letter(desk: Desk, request: Request) -> Response:
     """Forget a dead letter."""
     identity = request.path_params["id"]
     await _in_thread(desk, Shelf(desk.state).drop, identity)
+    await _in_thread(desk, _note_letter, desk.state, "dropped", identity)
     return JSONResponse({"dropped": identity})
+
+
+async def audit(desk: Desk, request: Request) -> Response:
+    """Who changed what, and whether the record stands as it was written; `?since=HASH` must still be in it."""
+    (since,) = _asked(request, since="")
+    chain = await _in_thread(desk, Audit(desk.state).read)
+    return JSONResponse(chain.told(since))
 
 
 async def rules(_desk: Desk, _request: Request) -> Response:
@@ -120,8 +132,13 @@ ROUTES: Final[list[tuple[str, str, Callable[[Any, Request], Awaitable[Response]]
     ("/dead/{id}", "GET", letter),
     ("/dead/{id}/replay", "POST", replay_letter),
     ("/dead/{id}/drop", "POST", drop_letter),
+    ("/audit", "GET", audit),
     ("/prometheus/rules", "GET", rules),
 ]
+
+
+def _note_letter(state: Path, what: str, identity: str) -> None:
+    Audit(state).add(unix_ms(), SOMEBODY, f"dead letter {what}", identity, old={}, new={})
 
 
 def unknown() -> Response:

@@ -1,9 +1,8 @@
 """
 The operator port: who may ask, and what there is to ask, as one table of routes.
 
-Every route needs the token; none is public. The Host must be this port's own name and an Origin, if there is one, its own
-origin: a page in the operator's browser may neither rebind a name nor post here (reliability AZ-02, AZ-04, AZ-05). What is to be done to the
-running gate goes as an order over the link.
+Every route stands behind the same checks (checks.py); none is public. What is to be done to the running gate goes as an order
+over the link.
 """
 
 import asyncio
@@ -15,17 +14,17 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from swarmgate import __version__
 from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.control.checks import Checked, error
 from swarmgate.control.evidence_routes import ROUTES as EVIDENCE
 from swarmgate.control.evidence_routes import body, unknown
 from swarmgate.control.link import LinkLost, Said
-from swarmgate.control.token import is_same
 from swarmgate.core.errors import BadInput
+from swarmgate.core.guesses import Guess
 
-PUBLIC: Final[frozenset[str]] = frozenset()
 ORDERS: Final = ("pause", "resume", "limit")  # of the data process that an operator may give
 
 Answer = Callable[["Desk", Request], Awaitable[Response]]
@@ -52,6 +51,10 @@ class Desk(Protocol):
 
     def alerts(self) -> Mapping[str, object]:
         """What holds, and what changed lately."""
+        ...
+
+    def guessed(self, source: str, guess: Guess) -> None:
+        """A wrong token came from an address."""
         ...
 
 
@@ -98,7 +101,7 @@ async def keys(desk: Desk, _request: Request) -> Response:
 
 
 async def create_key(desk: Desk, request: Request) -> Response:
-    """A new agent key: name, and as wanted team, targets, models, expires_in. It is told this once."""
+    """A new agent key: name, and as wanted team, targets, models, limits, expires_in. It is told this once."""
     return JSONResponse(await desk.keys.create(await body(request)))
 
 
@@ -147,35 +150,8 @@ ROUTES: Final[list[tuple[str, str, Answer]]] = [
 def application(desk: Desk, token: str, hosts: frozenset[str]) -> ASGIApp:
     """The port's application; `hosts` are the values of Host that mean it."""
     routes = [Route(path, _answering(desk, answer), methods=[method]) for path, method, answer in ROUTES]
-    return Checked(Starlette(routes=routes, exception_handlers={BadInput: _bad, LinkLost: _lost}), token, hosts)
-
-
-class Checked:
-    """Before every route: Host, Origin, token, and a body that no foreign page can send."""
-
-    def __init__(self, inner: ASGIApp, token: str, hosts: frozenset[str]) -> None:
-        self._inner = inner
-        self._token = token
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on."""
-        if scope["type"] != "http":
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(headers, scope)
-        await (self._inner if refusal is None else refusal)(scope, receive, send)
-
-    def _refusal(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
-        if headers.get("host", "").lower() not in self._hosts:
-            return _error(421, "host", "is not this port")
-        origin = headers.get("origin")
-        if origin is not None and origin.lower().removeprefix("http://") not in self._hosts:
-            return _error(403, "origin", "is another site")
-        scheme, _, told = headers.get("authorization", "").partition(" ")
-        if scope["path"] not in PUBLIC and (scheme.lower() != "bearer" or not is_same(told.strip(), self._token)):
-            return _error(401, "authorization", "is not `Bearer` and the token of this gate's state folder")
-        return None
+    app = Starlette(routes=routes, exception_handlers={BadInput: _bad, LinkLost: _lost})
+    return Checked(app, token, hosts, desk.guessed)
 
 
 def described(routes: list[tuple[str, str, Answer]]) -> Said:
@@ -209,14 +185,10 @@ def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Awaitable[Resp
     return endpoint
 
 
-def _error(status: int, field: str, reason: str) -> Response:
-    return JSONResponse({"error": {"field": field, "reason": reason}}, status)
+def _bad(_request: Request, bad: Exception) -> Response:
+    assert isinstance(bad, BadInput)
+    return unknown() if bad.field == "id" else error(400, bad.field, bad.reason)
 
 
-def _bad(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, BadInput)
-    return unknown() if error.field == "id" else _error(400, error.field, error.reason)
-
-
-def _lost(_request: Request, error: Exception) -> Response:
-    return _error(503, "gate", str(error))
+def _lost(_request: Request, lost: Exception) -> Response:
+    return error(503, "gate", str(lost))

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from swarmgate.config import ANY_MODEL
 from swarmgate.control.link import Order, Said
-from swarmgate.core.caps import AGENT
+from swarmgate.core.caps import AGENT, KEY
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
@@ -19,29 +20,34 @@ from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call
 from swarmgate.core.scope import Scope
 from swarmgate.core.view import view
+from swarmgate.engine.clock import unix_ms
 from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
 from swarmgate.stores.journal import rows
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.memory.store import MemoryStore
 
 MOST_CALLS: Final = 1_000
 _LONGEST_REASON: Final = 500
+_MONEY: Final = " USD "
 
 
 class DataOrders:
     """The orders of one running gate; `table` may be added to before the link listens."""
 
     def __init__(
-        self, gate: Gate, store: MemoryStore, journal: FileJournal, in_force: InForce, limits: dict[str, Limit]
+        self, gate: Gate, journal: FileJournal, in_force: InForce, limits: dict[str, Limit], audit: Audit
     ) -> None:
         assert gate.operator is not None
+        assert isinstance(gate.store, MemoryStore)
         self._operator = gate.operator
         self._gate = gate
-        self._store = store
+        self._store = gate.store
+        self._audit = audit
         self._journal = journal
         self._in_force = in_force
         self._limits = limits
@@ -62,6 +68,9 @@ class DataOrders:
         def replace(said: Said) -> Said:
             scopes = {name: _scope(told) for name, told in said["scopes"].items()}
             keeper.replace(b64decode(said["pepper"]), scopes)
+            self._gate.cap_callers()
+            if any(_MONEY in limit for scope in scopes.values() for limit in scope.limits):
+                self._gate.plan.prices.of(ANY_MODEL, "")  # loads the list now, and not while the first call waits
             changed = said.get("changed")
             if changed is not None:
                 key, what, author = (str(changed[name])[:_LONGEST_REASON] for name in ("key", "what", "author"))
@@ -80,6 +89,7 @@ class DataOrders:
             "address": self._gate.address,
             "open": len(self._gate.pump.open),
             "connections": len(self._gate.doors),
+            "turned_away": self._turned_away(),
             "unnamed": self._gate.desk.caps.in_use.unnamed if self._gate.desk.caps is not None else 0,
             "policy": self._journal.policy,
             "journal": {"trouble": writer.trouble, "durable": writer.durable, "sequence": writer.sequence},
@@ -99,7 +109,7 @@ class DataOrders:
         """
         What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, pools, silent agents.
 
-        Not the caps of single agents: thousands of them would hold up the loop, and an agent is no label.
+        Not the caps of single agents and keys: thousands of them would hold up the loop, and an agent is no label.
         """
         now_ms = self._gate.clock.now_ms()
         calls = self._gate.pump.open
@@ -110,14 +120,20 @@ class DataOrders:
         heard = self._gate.window.heartbeats.silent() if self._gate.window is not None else []
         return {
             "now_ms": now_ms,
-            "budgets": self._budgets(AGENT),
+            "budgets": self._budgets((AGENT, KEY)),
             "open": Counter(call.state.public for call in calls),
             "oldest_ms": oldest,
             "reused_permille": self._reused(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
+            "turned_away": self._turned_away(),
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
+
+    def _turned_away(self) -> dict[str, int]:
+        """How many requests came in and were no call of anybody, by what they lacked."""
+        keeper = self._gate.desk.keeper
+        return {"identity": self._gate.desk.unattributed, "key": keeper.refused if keeper is not None else 0}
 
     def _reused(self) -> dict[str, int]:
         """By target, thousandths of its pool's uses that needed no new connection; of pools that were used."""
@@ -134,12 +150,12 @@ class DataOrders:
     def pause(self, said: Said) -> list[Said]:
         """Admit nothing to a budget, or to any budget of a target."""
         why = _why(said)
-        return self._recorded(self._operator.pause(_name(said)), why)
+        return self._recorded(("paused", _name(said)), self._operator.pause(_name(said)), why)
 
     def resume(self, said: Said) -> list[Said]:
         """Go on."""
         why = _why(said)
-        return self._recorded(self._operator.resume(_name(said)), why)
+        return self._recorded(("resumed", _name(said)), self._operator.resume(_name(said)), why)
 
     def limit(self, said: Said) -> list[Said]:
         """Another amount, and window if one is said, for a budget or for those of a target that are alike."""
@@ -147,7 +163,9 @@ class DataOrders:
         if not isinstance(amount, int) or not isinstance(window_ms, int | None):
             raise BadInput("amount", "must be an integer, and so must window_ms where it is said")
         why = _why(said)
-        return self._recorded(self._operator.limit(_name(said), amount, window_ms or 0), why)
+        return self._recorded(
+            ("limit set", _name(said)), self._operator.limit(_name(said), amount, window_ms or 0), why
+        )
 
     def ceilings(self, told: Mapping[str, Ceiling], why: Why) -> None:
         """Note which ceilings hold from now on, where that is another one than before."""
@@ -163,29 +181,41 @@ class DataOrders:
         why = Why(CONFIGURATION, "read again")
         self.ceilings(served.ceilings, why)
         found = limits_of(served)
-        self._limits |= found
         told = {name: limit._replace(limits=changed[name]) for name, limit in found.items() if name in changed}
+        old = self._limits
+        self._limits = old | found
         self._in_force.adopt(told, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
         for row in self._in_force.rows(told, *self._journal.next()):
             self._journal.add(row)
+        self._audit_limits(("configuration read again", ""), old, told, why)
 
-    def _recorded(self, changes: list[Change], why: Why) -> list[Said]:
-        """What was changed, kept over restarts and told to the journal."""
+    def _recorded(self, what: tuple[str, str], changes: list[Change], why: Why) -> list[Said]:
+        """What was changed, kept over restarts and told to journal and audit."""
         known = {one.budget: self._limits[one.budget].key for one in changes if one.budget in self._limits}
         changed = {
             one.budget: Limit(one.limits, one.published, one.target, known.get(one.budget, "")) for one in changes
         }
-        self._limits |= changed
+        old = self._limits
+        self._limits = old | changed
         self._in_force.adopt(changed, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
         for row in self._in_force.rows(changed, *self._journal.next()):
             self._journal.add(row)
+        self._audit_limits(what, old, changed, why)
         return [
             {"budget": one.budget, "revision": one.limits.revision, "policy": self._in_force.policy} for one in changes
         ]
+
+    def _audit_limits(
+        self, what: tuple[str, str], before: Mapping[str, Limit], after: Mapping[str, Limit], why: Why
+    ) -> None:
+        """What was done to what: one line of what each budget was and is. Errors: `BadInput`."""
+        old = {name: _in_words(before[name]) for name in after if name in before}
+        new = {name: _in_words(limit) for name, limit in after.items()}
+        self._audit.add(unix_ms(), why.author, *what, old=old, new=new, reason=why.reason)
 
     def _budget(self, name: str, now_ms: int) -> Said:
         seen, limit = view(self._store.book, name, now_ms), self._limits.get(name)
@@ -224,13 +254,20 @@ def _owners(ladders: Ladders) -> Iterator[tuple[str, tuple[str, str]]]:
                 yield name, (rung.target, route.key)
 
 
+def _in_words(limit: Limit) -> str:
+    """A limit as the audit has it."""
+    amount = limit.published.amount if limit.published is not None else limit.limits.burst
+    window = f" per {limit.published.window_ms} ms" if limit.published is not None and limit.published.window_ms else ""
+    return f"{amount}{window}{' (paused)' if limit.limits.paused else ''}"
+
+
 def _name(said: Said) -> str:
     return str(said.get("budget") or said.get("target") or "")
 
 
 def _scope(told: list[Any]) -> Scope:
-    identity, team, targets, models, expires_ms = told
-    return Scope(identity, team, tuple(targets), tuple(models), expires_ms)
+    identity, team, targets, models, expires_ms, limits, capped_as = told
+    return Scope(identity, team, tuple(targets), tuple(models), expires_ms, tuple(limits), capped_as)
 
 
 def _why(said: Said) -> Why:

@@ -26,7 +26,9 @@ from swarmgate.control.token import token
 from swarmgate.control.watching import Watching
 from swarmgate.control.writes import WriteOrders
 from swarmgate.core.errors import BadInput
+from swarmgate.core.guesses import Guess
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.sql import ledger
 from swarmgate.stores.sql.agent_keys import AgentKeys
 from swarmgate.stores.sql.writes import Writes
@@ -79,12 +81,13 @@ class Control:
         self._importer = importer = files.importer
         self.state = options.state
         self.threads = asyncio.Semaphore(AT_ONCE)
-        self.keys = KeyOffice(files.keys, self.order, lambda: kept(options.state).providers)
+        self.keys = KeyOffice(files.keys, Audit(options.state), self.order, lambda: kept(options.state).providers)
         self._over = asyncio.Event()
         self._is_alone = False  # the data process is gone
         self._peer: link.Peer | None = None
         self._state: Mapping[str, Any] = {}
         self._trouble = ""
+        self._guessed = 0  # wrong tokens
         self._damaged = 0  # lines of the journal, that were told
         self._is_wal_large = False
         self._forget_s = 0.0  # when to look for what is too old
@@ -154,6 +157,12 @@ class Control:
         """Metrics (operator.Desk)."""
         return self._watching.scrape()
 
+    def guessed(self, source: str, guess: Guess) -> None:
+        """A wrong token came from an address (operator.Desk): counted, and told once while it goes on."""
+        self._guessed += 1
+        if guess.begins:
+            self._watching.trouble("tokens_guessed", unix_ms(), source=source)
+
     def alerts(self) -> Mapping[str, object]:
         """Alerts (operator.Desk)."""
         return self._watching.alerts()
@@ -216,6 +225,7 @@ class Control:
         while True:
             with suppress(link.LinkLost, BadInput):
                 standing = await self.order("standing", {})
+                standing["turned_away"]["token"] = self._guessed
                 try:
                     await asyncio.to_thread(self._watching.look, standing)  # it waits for a batch; keyed writes do not
                 except Exception as error:  # noqa: BLE001  figures must not end what keeps writes and keys; it is told

@@ -52,9 +52,12 @@ class Reload:
         except (FileError, BadInput, BadLimit, OSError) as error:
             self._say(f"{error}\nthe configuration in force stays as it was")
             return
-        self._orders.reloaded(done.plan, done.changed)
         waits = list(self._waits(fresh))
         self._config = live
+        try:
+            self._orders.reloaded(done.plan, done.changed)
+        except (BadInput, OSError) as error:
+            self._say(f"what changed is in force, and cannot be put on file: {error}")
         try:
             self._keep(live)
         except OSError as error:  # the limits hold; only prices of new targets wait for the next start

@@ -57,6 +57,7 @@ class Watching:
             self._metrics.pools(standing["reused_permille"])
             self._metrics.retries(standing["retries_left"])
             self._metrics.watched(standing["watched"])
+            self._metrics.turned_away(standing["turned_away"])
             notices = self._alerts.judge(now, now_ms)
             self._metrics.alerts((str(one["alert"]), str(one["subject"])) for one in self._alerts.firing())
             for notice in notices:
@@ -68,7 +69,7 @@ class Watching:
         self._log.tell("bug", 0, what=what, error=type(error).__name__, trace=trace)
 
     def trouble(self, event: str, at_ms: int, **fields: object) -> None:
-        """A line about the ledger or the journal themselves."""
+        """A line about the ledger, the journal or the operator port themselves."""
         with self._lock:
             self._log.tell(event, at_ms, **fields)
 

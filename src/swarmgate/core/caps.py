@@ -1,5 +1,5 @@
 """
-What a caller takes from beside the budgets of its route: the caps of its agent, team, environment and task type.
+What a caller takes from beside the budgets of its route: the caps of its key, agent, team, environment and task type.
 
 A cap is the operator's own limit, so it is kept as it is written: a counter that never holds more than N in any window,
 or a number of calls in progress (design 4: Line, the last sentence; essay A: per-agent QPS cap). All of them are taken
@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route
 from swarmgate.core.routing import Budget, route
+from swarmgate.core.scope import NOBODY, Scope
 
 MOST_AGENTS = 10_000
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
@@ -21,7 +23,17 @@ OTHERS = "others"  # the one name of all agents beyond the bound
 ANY_TARGET = ""
 AGENT = "agent "  # begins the names of an agent's budgets; the names of agents and teams have no space
 TEAM = "team "
-OF_CALLERS = (AGENT, TEAM, "environment ", "task type ")  # how the names of caps begin; no target's name has a space
+KEY = "key "
+OF_CALLERS = (
+    AGENT,
+    KEY,
+    TEAM,
+    "environment ",
+    "task type ",
+)  # how the names of caps begin; no target's name has a space
+
+
+OfKey = Callable[[str, tuple[str, ...]], tuple[Budget, ...]]  # errors: `BadInput` for what is no limit
 
 
 class Group(NamedTuple):
@@ -49,10 +61,25 @@ class Caps:
     """
     Every cap of a configuration; `of_agent` makes the budgets of one agent, named `agent NAME: ...`.
 
+    `of_key` makes those of an agent key from its limits, named `key ID: LIMIT`, so that the name alone tells the limit: the
+    configuration does not know them. `counts` = the configuration has any cap.
+
     `fresh` are budgets that a store does not know yet: whoever asks `of` defines them before the call takes from them.
     """
 
-    __slots__ = ("_agents", "_environments", "_known", "_of_agent", "_task_types", "_teams", "fresh", "unnamed")
+    __slots__ = (
+        "_agents",
+        "_environments",
+        "_keys",
+        "_known",
+        "_of_agent",
+        "_of_key",
+        "_task_types",
+        "_teams",
+        "counts",
+        "fresh",
+        "unnamed",
+    )
 
     def __init__(
         self,
@@ -60,13 +87,19 @@ class Caps:
         teams: Sequence[Group] = (),
         environments: Sequence[Group] = (),
         task_types: Mapping[str, tuple[Budget, ...]] | None = None,
+        of_key: OfKey = lambda _key, _limits: (),
+        *,
+        counts: bool = True,
     ) -> None:
         self._of_agent = of_agent
         self._teams = teams
         self._environments = environments
         self._task_types = task_types or {}
+        self._of_key = of_key
+        self.counts = counts
         self._agents: set[str] = set()
-        self._known: dict[tuple[str, str, str], Member] = {}
+        self._keys: set[str] = set()
+        self._known: dict[tuple[str, str, str, str], Member] = {}
         self.fresh: list[Budget] = []
         self.unnamed = 0
 
@@ -75,33 +108,41 @@ class Caps:
         return self._of_agent(agent)
 
     def limits_of(self, budget: str) -> Limits | None:
-        """The limits of an agent's budget by its name; None if no agent has such a one."""
-        owner = budget.partition(": ")[0]
-        if not owner.startswith(AGENT):
+        """The limits of an agent's or a key's budget by its name; None if none has such a one."""
+        owner, _, said = budget.partition(": ")
+        if owner.startswith(KEY):
+            try:
+                own = self._of_key(owner.removeprefix(KEY), (said,))
+            except BadInput:  # a limit as nobody writes it any more
+                return None
+        elif owner.startswith(AGENT):
+            own = self._of_agent(owner.removeprefix(AGENT))
+        else:
             return None
-        own = self._of_agent(owner.removeprefix(AGENT))
         return next((one.compiled.limits for one in own if one.name == budget), None)
 
-    def of(self, agent: str, task_type: str, team: str = "") -> Member:
+    def of(self, agent: str, task_type: str, scope: Scope = NOBODY) -> Member:
         """
         The caps of a caller; empty names are those that it did not give.
 
-        `team` is the one that its agent key names, whatever its own name is.
+        `scope` is that of its key: the team that it names counts, whatever the agent calls itself.
         """
         if not agent:
             self.unnamed += 1
         if task_type not in self._task_types:
             task_type = ""
-        found = self._known.get((agent, task_type, team))
-        return found if found is not None else self._meet(agent, task_type, team)
+        found = self._known.get((agent, task_type, scope.team, scope.capped_as))
+        return found if found is not None else self._meet(agent, task_type, scope)
 
-    def _meet(self, agent: str, task_type: str, named: str) -> Member:
+    def _meet(self, agent: str, task_type: str, scope: Scope) -> Member:
         """Look a caller up for the first time."""
+        named = scope.team
         if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
         team = next((one for one in self._teams if one.name == named), None) if named else _first(self._teams, agent)
         environment = _first(self._environments, agent)
-        budgets = [*self._own(f"{named} {agent}" if named and agent else agent), *self._task_types.get(task_type, ())]
+        own = self._own(f"{named} {agent}" if named and agent else agent)
+        budgets = [*self._of(scope), *own, *self._task_types.get(task_type, ())]
         groups = [group for group in (team, environment) if group is not None]
         for group in groups:
             budgets += group.budgets
@@ -113,8 +154,17 @@ class Caps:
             environment.name if environment else "",
             {target: route("", taken) for target, taken in routes.items()} if any(routes.values()) else None,
         )
-        self._known[agent, task_type, named] = member
+        self._known[agent, task_type, named, scope.capped_as] = member
         return member
+
+    def _of(self, scope: Scope) -> tuple[Budget, ...]:
+        if not scope.capped_as:
+            return ()
+        budgets = self._of_key(scope.capped_as, scope.limits)
+        if scope.capped_as not in self._keys:
+            self._keys.add(scope.capped_as)
+            self.fresh += budgets
+        return budgets
 
     def _own(self, agent: str) -> tuple[Budget, ...]:
         if not agent:

@@ -14,6 +14,8 @@ class Reason(StrEnum):
     CALLER_BAD_REQUEST = "caller_bad_request"
     CALLER_KEY_MISSING = "caller_key_missing"
     CALLER_KEY_REFUSED = "caller_key_refused"
+    CALLER_KEY_THROTTLED = "caller_key_throttled"
+    CALLER_IDENTITY_MISSING = "caller_identity_missing"
     CALLER_UNKNOWN_MODEL = "caller_unknown_model"
     CALLER_UNKNOWN_CALL = "caller_unknown_call"
     CALLER_UNKNOWN_PATH = "caller_unknown_path"
@@ -29,6 +31,7 @@ class Reason(StrEnum):
     CALLER_LEFT = "caller_left"
     CALLER_DEADLINE = "caller_deadline"
     POLICY_KEY_SCOPE = "policy_key_scope"
+    POLICY_SHARED_ACCOUNT = "policy_shared_account"
     POLICY_PRICE_UNKNOWN = "policy_price_unknown"
     POLICY_RATE = "policy_rate"
     POLICY_SLOTS = "policy_slots"
@@ -88,6 +91,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_BAD_REQUEST: "The request is not one that can be sent; nothing was sent and nothing charged.",
     Reason.CALLER_KEY_MISSING: "This gate asks agents for a key of their own (sgk_...); the operator makes one.",
     Reason.CALLER_KEY_REFUSED: "This agent key is unknown, expired or revoked; ask the operator for a new one.",
+    Reason.CALLER_KEY_THROTTLED: "Too many wrong agent keys come from this address; a good one is let in at any time.",
+    Reason.CALLER_IDENTITY_MISSING: "The operator of this gate wants to know who causes a call; nothing was sent.",
     Reason.CALLER_UNKNOWN_MODEL: "No route has this model; the nearest names are listed.",
     Reason.CALLER_UNKNOWN_CALL: "No call has this id: neither an open one nor one that ended lately.",
     Reason.CALLER_UNKNOWN_PATH: "This path is not served here.",
@@ -103,6 +108,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_LEFT: "The caller closed its connection; the attempt was cancelled.",
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_KEY_SCOPE: "This agent key may not call that; the operator sets what it may.",
+    Reason.POLICY_SHARED_ACCOUNT: "What is kept at this account is several teams' own, and the provider cannot tell them apart.",
     Reason.POLICY_PRICE_UNKNOWN: "A cap in money holds for this caller and the price of the model is not known; [prices] can tell it.",
     Reason.POLICY_RATE: "A budget that the call takes from is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",

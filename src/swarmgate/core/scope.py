@@ -1,7 +1,7 @@
 """
-What an agent's key allows: whose it is, which targets and models it may call, and until when.
+What an agent's key allows: whose it is, which targets and models it may call, how much, and until when.
 
-A key names a tenant, never a priority or a limit: those belong to the operator's configuration. What is known of a key here
+A key names a tenant and never a priority. Its own caps were given to it by the operator, beside those of the configuration. What is known of a key here
 is its hash; the key itself is shown once, to whoever made it (design 4: agents' keys; reliability AZ, TI).
 """
 
@@ -15,13 +15,19 @@ ANY = ("*",)
 
 
 class Scope(NamedTuple):
-    """One agent key: `targets` and `models` are patterns; `expires_ms` 0 = never."""
+    """
+    One agent key: `targets` and `models` are patterns; `expires_ms` 0 = never.
+
+    `limits` are its own caps as they are written; they are counted for `capped_as`, which a key's successors keep.
+    """
 
     id: str
     team: str = ""
     targets: tuple[str, ...] = ANY
     models: tuple[str, ...] = ANY
     expires_ms: int = NEVER_MS
+    limits: tuple[str, ...] = ()
+    capped_as: str = ""  # empty = it has no caps of its own
 
     def allows(self, target: str) -> bool:
         """Whether this target, or host, may be called."""
@@ -34,6 +40,9 @@ class Scope(NamedTuple):
     def lives(self, now_ms: int) -> bool:
         """Whether the key may still be used."""
         return self.expires_ms == NEVER_MS or now_ms < self.expires_ms
+
+
+NOBODY = Scope("")  # a caller without a key
 
 
 def key_hash(key: str, pepper: bytes) -> str:

@@ -27,16 +27,17 @@ def share_of(limits: Limits, processes: int, need: int) -> Limits | None:
     return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="")
 
 
-def portion(limits: Limits, percent: int, count: int = 1) -> Limits:
+def portion(limits: Limits, percent: int, count: int = 1, largest: int = 1) -> Limits:
     """
     At most this percentage of `count` such budgets together, for one of those who share them (design 4: Line).
 
-    The rate shrinks and the burst of a bucket does not: the largest call still fits. Its floors and its line are the
-    budget's own business.
+    The burst of a bucket is a part of what everybody but P0 may take of it, so that who takes his at once leaves the others
+    theirs (reliability TI-07); but a call of `largest` units still fits. Its floors and its line are the budget's own business.
     """
-    part = limits.burst * count * percent // 100
     if limits.kind is BudgetKind.LEVEL:
         quota = max(1, limits.quota * count * percent // 100)
-        burst = min(max(limits.burst, part), (EXACT - 1 - quota) // limits.window_ms)
+        free = (limits.burst - limits.floors[1]) * count * percent // 100
+        burst = min(max(free, min(largest, limits.burst)), (EXACT - 1 - quota) // limits.window_ms)
         return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="", sharing=1)
+    part = limits.burst * count * percent // 100
     return replace(limits, burst=max(1, part), floors=(0, 0, 0), line="", sharing=1)

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from swarmgate.core.commands import End
+from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
 from swarmgate.core.target_errors import BadTarget
+from swarmgate.gate.identity import Unattributed
 from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 from swarmgate.http1.refusal_id import FIELD, refusal_id
@@ -24,6 +26,8 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_BAD_REQUEST: (400, _BAD),
     Reason.CALLER_KEY_MISSING: (401, _DENIED),
     Reason.CALLER_KEY_REFUSED: (401, _DENIED),
+    Reason.CALLER_KEY_THROTTLED: (429, _DENIED),
+    Reason.CALLER_IDENTITY_MISSING: (400, _DENIED),
     Reason.CALLER_UNKNOWN_MODEL: (404, _BAD),
     Reason.CALLER_UNKNOWN_CALL: (404, _BAD),
     Reason.CALLER_UNKNOWN_PATH: (404, _BAD),
@@ -37,6 +41,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.CALLER_WRITE_MISMATCH: (422, _BAD),
     Reason.CALLER_DEADLINE: (504, "http_response_timeout"),
     Reason.POLICY_KEY_SCOPE: (403, _DENIED),
+    Reason.POLICY_SHARED_ACCOUNT: (403, _DENIED),
     Reason.POLICY_PRICE_UNKNOWN: (403, _DENIED),
     Reason.POLICY_LARGER_THAN_LIMIT: (413, _DENIED),
     Reason.POLICY_CONTEXT_CEILING: (413, _DENIED),
@@ -83,6 +88,12 @@ def refusal(reason: Reason, detail: str = "", param: str | None = None, shape: S
     """Why nothing was sent, or nothing came back; `call` is its id, where one was begun."""
     said = Said(status_of(reason), reason.value, _message(reason, detail), param, {}, call or refusal_id())
     return _reply(reason, said, shape)
+
+
+def bad_input(bad: BadInput, shape: Shape = OPENAI) -> Reply:
+    """What the caller said cannot be taken as it is, or says too little of who calls."""
+    reason = Reason.CALLER_IDENTITY_MISSING if isinstance(bad, Unattributed) else Reason.CALLER_BAD_REQUEST
+    return refusal(reason, f"{bad}.", bad.field, shape)
 
 
 def bad_target(bad: BadTarget, shape: Shape) -> Reply:

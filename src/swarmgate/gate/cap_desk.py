@@ -3,6 +3,7 @@
 from swarmgate.core.caps import Caps
 from swarmgate.core.compiler import Published
 from swarmgate.core.record import Call
+from swarmgate.core.scope import Scope
 from swarmgate.ports import BudgetStore
 
 
@@ -21,10 +22,10 @@ class CapDesk:
         """The caps in force."""
         return self._caps
 
-    def admit(self, call: Call, team: str = "") -> None:
-        """Let the call take from what its caller may use, and know its team; `team` is the one that its key names."""
+    def admit(self, call: Call, scope: Scope) -> None:
+        """Let the call take from what its caller may use, and know its team; `scope` is that of its key."""
         step, caps = call.step, self._caps
-        member = caps.of(step.agent, step.task_type, team)
+        member = caps.of(step.agent, step.task_type, scope)
         call.team, call.caps = member.team, member.routes
         if caps.fresh:
             for budget in caps.fresh:

@@ -14,6 +14,7 @@ from swarmgate.core.context import SUMMARY_TOKENS, Cut, choose, cuts
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Rung
+from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.peek import peek
@@ -24,8 +25,8 @@ from swarmgate.http1.head import Header, parse_request
 REMEMBERED = 1_024  # summaries
 _VERSION = b"anthropic-version"
 
-Begin = Callable[[Relay, tuple[Rung, ...], str], None]
-Refuse = Callable[[Relay, tuple[Rung, ...], str, str], None]
+Begin = Callable[[Relay, tuple[Rung, ...], Scope], None]
+Refuse = Callable[[Relay, tuple[Rung, ...], Scope, str], None]
 
 
 class Ceiling(NamedTuple):
@@ -43,14 +44,14 @@ class Compressor:
         self._refuse = refuse
         self._summaries: OrderedDict[bytes, str] = OrderedDict()
 
-    def shorten(self, relay: Relay, rungs: tuple[Rung, ...], team: str, ceiling_tokens: int) -> bool:
+    def shorten(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, ceiling_tokens: int) -> bool:
         """Begin the call with a shorter prompt, now or when its summary is there; False if no summary can help."""
         peeked = relay.peeked
         assert peeked is not None
         conversation = read_conversation(peeked, relay.path)
         if conversation is None:
             return False
-        whose = (team, peeked.model)  # nobody gets what another team's model wrote (reliability TI-03)
+        whose = (scope.team, peeked.model)  # nobody gets what another team's model wrote (reliability TI-03)
         found = cuts(conversation.turns, conversation.beside_tokens)
         cut = choose(found, ceiling_tokens, lambda one: _key(conversation, one, whose) in self._summaries)
         if cut is None:
@@ -59,12 +60,14 @@ class Compressor:
         if key in self._summaries:
             self._summaries.move_to_end(key)
             relay.peeked = shortened(peeked, conversation, cut, self._summaries[key])
-            self._begin(relay, rungs, team)
+            self._begin(relay, rungs, scope)
         else:
-            self._ask(relay, rungs, team, (conversation, cut, key))
+            self._ask(relay, rungs, scope, (conversation, cut, key))
         return True
 
-    def _ask(self, relay: Relay, rungs: tuple[Rung, ...], team: str, needed: tuple[Conversation, Cut, bytes]) -> None:
+    def _ask(
+        self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, needed: tuple[Conversation, Cut, bytes]
+    ) -> None:
         conversation, cut, key = needed
         peeked, identity = relay.peeked, relay.identity
         assert peeked is not None
@@ -76,15 +79,15 @@ class Compressor:
                 return
             summary = summary_in(reply.body)
             if not summary:
-                self._refuse(relay, rungs, team, "The model gave no summary.")
+                self._refuse(relay, rungs, scope, "The model gave no summary.")
                 return
             self._keep(key, summary)
             relay.peeked = shortened(peeked, conversation, cut, summary)
             try:
-                self._begin(relay, rungs, team)
+                self._begin(relay, rungs, scope)
             except BadInput as bad:
                 relay.call = None
-                relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
+                relay.reply(answers.bad_input(bad, relay.shape))
 
         ear = Ear(heard)
         version = relay.head.fields.get(_VERSION)
@@ -93,7 +96,7 @@ class Compressor:
         child = Relay(relay.counter, ear, parse_request(raw), relay.path, None)  # type: ignore[arg-type]  # as one end
         child.peeked = peek(request_for(peeked, relay.path, dropped(conversation, cut), SUMMARY_TOKENS))
         child.identity = identity._replace(step=identity.step._replace(task_type=""), ticket="", effect="")
-        self._begin(child, rungs, team)
+        self._begin(child, rungs, scope)
         if not ear.heard:
             relay.call = child.call  # who leaves now leaves the child
 

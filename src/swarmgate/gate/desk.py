@@ -9,7 +9,7 @@ from swarmgate.core.effect import Effect
 from swarmgate.core.events import OwnAnswer
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
@@ -17,7 +17,7 @@ from swarmgate.gate.answers import Reply
 from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.identity import Identity
+from swarmgate.gate.identity import Identity, Unattributed, must_say, read_identity
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.live_streams import LiveStreams
 from swarmgate.gate.once import Once, Ways, Writer, key_of, payload_of
@@ -54,6 +54,8 @@ class Desk:
         self.streams: LiveStreams | None = None
         self.once: Once | None = None  # see Callers.once
         self.keeper: Keeper | None = None  # agents' keys, where there are any
+        self.asked_for: tuple[str, ...] = ()  # the words that every call must say of who causes it
+        self.unattributed = 0  # calls that were refused for that
         self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
         self._numbers = count()
 
@@ -71,20 +73,32 @@ class Desk:
         later = (b"retry-after", b"%d" % (1 + next(self._numbers) % BUSY_S))
         return reply._replace(headers=[*(one for one in reply.headers if one != answers.STAY), later])
 
+    def identity(self, fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | None) -> Identity:
+        """Who causes a call. Errors: `BadInput`; `Unattributed` if it does not say what the operator asks for."""
+        identity = read_identity(fields, in_path)
+        try:
+            must_say(identity.step, self.asked_for)
+        except Unattributed:
+            self.unattributed += 1
+            raise
+        return identity
+
     def scope(self, fields: Mapping[bytes, bytes]) -> Scope | None:
         """What the key in a request's head allows; None = it carries none."""
         return self.keeper.scope(fields) if self.keeper is not None else None
 
-    def call(self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int, team: str = "") -> Call:
-        """A new call of this caller, with its caps and the place that its ticket keeps; `team` is that of its agent key."""
+    def call(
+        self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int, scope: Scope = NOBODY
+    ) -> Call:
+        """A new call of this caller, with its caps and the place that its ticket keeps; `scope` is that of its agent key."""
         call = Call(
             f"{self._prefix}{next(self._numbers):x}", rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
         )
         call.client = client
         call.step = identity.step
-        call.team = call.tenant = team
+        call.team = call.tenant = scope.team
         if self.caps is not None:
-            self.caps.admit(call, team)
+            self.caps.admit(call, scope)
         call.trace = identity.traceparent[3:35]
         if identity.ticket:
             place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)

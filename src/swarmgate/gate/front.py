@@ -12,10 +12,11 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
 from swarmgate.gate.browsers import ORIGIN, is_foreign
+from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
 from swarmgate.gate.keeper import Keeper
-from swarmgate.gate.shapes import shape_of
+from swarmgate.gate.shapes import PROBLEM, Shape, shape_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
@@ -83,7 +84,7 @@ class Front:
         """Find the surface; a path without one, and who may not come in, is answered here."""
         path = head.target
         if self.keeper is not None and (why := self.keeper.refuses(head.fields)) is not None:
-            end.respond(*answers.refusal(why, shape=shape_of(path, head.fields)))
+            end.respond(*self._kept_out(end, head, why))
             return
         surface = self.exact.get(path)
         if surface is not None and HOP not in head.fields and ORIGIN not in head.fields:
@@ -129,6 +130,18 @@ class Front:
         """A head that is no request was answered already."""
         self.refused += 1
 
+    def _kept_out(self, end: ClientEnd, head: RequestHead, why: Reason) -> answers.Reply:
+        """Why a request may not come in; who shows one wrong key after the other is told more and more slowly."""
+        shape = _shape(head)
+        wait_ms = 0
+        if why is Reason.CALLER_KEY_REFUSED and self.keeper is not None:
+            wait_ms = self.keeper.guessed(end.peer)
+        if not wait_ms:
+            return answers.refusal(why, shape=shape)
+        reply = answers.refusal(Reason.CALLER_KEY_THROTTLED, shape=shape)
+        reply.headers.append((b"retry-after", b"%d" % -(-wait_ms // 1_000)))
+        return reply
+
     def _look_closer(self, end: ClientEnd, head: RequestHead) -> None:
         if is_loop(head.fields.get(HOP, b"")):
             end.respond(*answers.refusal(Reason.GATE_LOOP))
@@ -143,13 +156,13 @@ class Front:
             else:
                 path = local
                 if is_foreign(head.fields) and not self._shows_key(head):
-                    end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=shape_of(path, head.fields)))
+                    end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=_shape(head)))
                     return
                 if path.startswith(AS):
                     path, said = split_as(path)
                 surface = self._at(path)
         except BadInput as bad:
-            end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+            end.respond(*answers.bad_input(bad, _shape(head)))
             return
         if surface is None:
             end.respond(*self._unknown(head))
@@ -181,6 +194,14 @@ class Front:
         return answers.refusal(
             Reason.CALLER_UNKNOWN_PATH, f"{shown} is not served; served: {b', '.join(known).decode()}."
         )
+
+
+def _shape(head: RequestHead) -> Shape:
+    """The form in which whoever sent this head reads errors: that of an SDK on the gate's own paths, RFC 9457 elsewhere."""
+    path = head.target
+    if path.startswith(AS):
+        path = b"/" + path[len(AS) :].partition(b"/")[2]
+    return shape_of(path, head.fields) if path.startswith(b"/") and not path.startswith(TO) else PROBLEM
 
 
 def authorities(host: str, port: int) -> set[bytes]:

@@ -6,6 +6,7 @@ caller's error and names its header: a misspelt priority must not silently becom
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -28,6 +29,10 @@ _WORD = re.compile(r"[!-~]{1,128}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
+class Unattributed(BadInput):
+    """A call does not say who causes it, where the operator asks (design 2: P12)."""
+
+
 class Identity(NamedTuple):
     """What a caller said of itself; None = it said nothing about it, durations in ms."""
 
@@ -46,16 +51,38 @@ UNSAID = Identity()
 def split_as(path: bytes) -> tuple[bytes, dict[str, str]]:
     """`/as/agent=a17,priority=P1/v1/x` as its path `/v1/x` and its words. Errors: `BadInput`."""
     words, slash, rest = path[len(AS) :].partition(b"/")
+    if not slash:
+        raise BadInput("/as/", "is not followed by name=value,... and the path to call")
+    return slash + rest, _words(words, "/as/")
+
+
+def proxy_words(fields: Mapping[bytes, bytes]) -> dict[str, str]:
+    """
+    The same words as the user of a proxy's URL: `http://agent=a17,goal=g3:sgk_...@gate:8787`.
+
+    Whoever can only set HTTPS_PROXY has no other place for them. A user without `=` says nothing. Errors: `BadInput`.
+    """
+    scheme, _, said = fields.get(b"proxy-authorization", b"").partition(b" ")
+    if scheme.lower() != b"basic":
+        return {}
+    try:
+        user = b64decode(said.strip(), validate=True).partition(b":")[0]
+    except ValueError:
+        return {}  # whether it is needed at all is the keeper's question
+    return _words(user, "proxy user") if b"=" in user else {}
+
+
+def _words(text: bytes, where: str) -> dict[str, str]:
     said: dict[str, str] = {}
-    for pair in words.split(b","):
+    for pair in text.split(b","):
         name, equals, value = pair.partition(b"=")
         key = name.decode("ascii", "replace")
-        if not equals or not slash:
-            raise BadInput("/as/", "is not followed by name=value,... and the path to call")
+        if not equals:
+            raise BadInput(where, "is not name=value, or several with commas between")
         if key in said:
-            raise BadInput(f"/as/ {key}", "stands twice")
+            raise BadInput(f"{where} {key}", "stands twice")
         said[key] = unquote_to_bytes(value).decode("utf-8", "replace")
-    return slash + rest, said
+    return said
 
 
 def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | None = None) -> Identity:
@@ -79,6 +106,13 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
         said.get("ticket", ""),
         _traceparent(fields.get(b"traceparent", b"")),
     )
+
+
+def must_say(step: Step, names: tuple[str, ...]) -> None:
+    """Errors: `Unattributed` names the words of `names` that a call left out."""
+    missing = [_header(name) for name in names if not getattr(step, _STEP[name])]
+    if missing:
+        raise Unattributed(missing[0], f"is not said; this gate asks for {', '.join(missing)}")
 
 
 def _header(name: str) -> str:

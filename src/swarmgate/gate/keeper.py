@@ -8,7 +8,9 @@ request. A key stands where its surface's clients put theirs: `Authorization`, `
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 
+from swarmgate.core.guesses import Guesses
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import PREFIX, Scope, key_hash
 
@@ -17,11 +19,16 @@ _BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
 _SCHEMES = (b"authorization", b"proxy-authorization")
 _PLACES = _BARE + _SCHEMES
 MOST_REMEMBERED = 4_096
+_ALIAS_BYTES = 16  # as hex half of what providers take
 LONGEST_KEY = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
 
 
 class Keeper:
-    """`admit` each head; `replace` the table. `required` = nobody comes in without a key."""
+    """
+    `refuses` or admits each head; `replace` the table. `required` = nobody comes in without a key.
+
+    `refused` counts who was not let in; `guessed` slows who guesses.
+    """
 
     def __init__(self, now_ms: Callable[[], int], *, required: bool) -> None:
         self.required = required
@@ -30,13 +37,18 @@ class Keeper:
         self._scopes: dict[str, Scope] = {}
         self._by_id: dict[str, Scope] = {}
         self._seen: dict[bytes, Scope | None] = {}
+        self._guesses = Guesses()
+        self._shared: dict[tuple[str, str], bool] = {}
+        self.has_caps = False  # any key has caps of its own
         self.refused = 0
 
     def replace(self, pepper: bytes, scopes: Mapping[str, Scope]) -> None:
         """From now on these keys, by hash, and no others."""
         self._pepper, self._scopes = pepper, dict(scopes)
         self._by_id = {scope.id: scope for scope in scopes.values()}
+        self.has_caps = any(scope.capped_as for scope in scopes.values())
         self._seen.clear()
+        self._shared.clear()
 
     def admits(self, scope: Scope) -> bool:
         """Whether who came in with this scope might still; what lasts long asks again, so that a revoked key's streams end."""
@@ -57,6 +69,24 @@ class Keeper:
             return None
         self.refused += 1
         return Reason.CALLER_KEY_REFUSED if key else Reason.CALLER_KEY_MISSING
+
+    def is_shared(self, team: str, target: str) -> bool:
+        """Whether a target may be called by others than this team, too; who has no key is of the team without a name."""
+        known = self._shared.get((team, target))
+        if known is None:
+            others = (scope for scope in self._scopes.values() if scope.team != team)
+            known = (bool(team) and not self.required) or any(scope.allows(target) for scope in others)
+            self._shared[team, target] = known
+        return known
+
+    def alias(self, team: str, name: str) -> str:
+        """What stands for a team's name of something where other teams have names, too (gate/apart.py)."""
+        told = f"{len(team)} {team} {name}".encode("utf-8", "surrogatepass")
+        return blake2b(told, digest_size=_ALIAS_BYTES, key=self._pepper, person=b"alias").hexdigest()
+
+    def guessed(self, source: str) -> int:
+        """A wrong key came from this address: 0, or ms in which it is told nothing more."""
+        return self._guesses.wrong(source, self._now_ms()).wait_ms
 
     def _of(self, key: bytes) -> Scope | None:
         if key in self._seen:

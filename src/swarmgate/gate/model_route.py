@@ -5,6 +5,7 @@ The rules stand in core/patience.py and core/estimate.py; the core decides every
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
@@ -13,11 +14,12 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, USUAL_WAIT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.gate import answers
+from swarmgate.gate.apart import NAMED, apart
 from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.identity import UNSAID, Identity, read_identity
+from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.model_names import may_say
 from swarmgate.gate.peek import Peeked, peek
 from swarmgate.gate.relay import Relay
@@ -95,38 +97,52 @@ class ModelRoutes:
             relay.peeked = peeked = peek(parts[0] if len(parts) == 1 else b"".join(parts))
             identity = head.notes.get(_IDENTITY)
             if identity is None:
-                identity = head.notes[_IDENTITY] = _identity(head, relay.said)
+                identity = head.notes[_IDENTITY] = self._identity(head, relay.said)
             relay.identity = identity
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
             scope = self.desk.scope(head.fields)
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, scope, relay.shape))
                 return
-            team = scope.team if scope is not None else ""
             if scope is not None:
                 allowed = tuple(rung for rung in rungs if scope.allows(rung.target))
                 if not allowed or not scope.allows_model(peeked.model):
-                    call = self._call(relay, peeked, rungs, team)
+                    call = self._call(relay, peeked, rungs, scope)
                     self.desk.decline(relay, call, Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", "model")
                     return
                 rungs = allowed
+            scope = scope or NOBODY
+            if scope.team and NAMED & peeked.fields.keys():
+                relay.peeked = peeked = self._apart(peeked, scope.team)
             ceiling = self.ceilings.get(relay.identity.step.task_type)
             if ceiling is not None and peeked.prompt_tokens > ceiling.tokens and PATHS[relay.path] == "generate":
-                if not ceiling.compress or not self._compressor.shorten(relay, rungs, team, ceiling.tokens):
+                if not ceiling.compress or not self._compressor.shorten(relay, rungs, scope, ceiling.tokens):
                     asked, most = peeked.prompt_tokens, ceiling.tokens
                     detail = f"{identity.step.task_type!r} reads at most {most} tokens; this prompt has about {asked}."
-                    self._too_long(relay, rungs, team, f"Task type {detail}")
+                    self._too_long(relay, rungs, scope, f"Task type {detail}")
                 return
-            self._begin(relay, rungs, team)
+            self._begin(relay, rungs, scope)
         except BadInput as bad:
             relay.call = None
-            relay.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, relay.shape))
+            relay.reply(answers.bad_input(bad, relay.shape))
 
-    def _begin(self, relay: Relay, rungs: tuple[Rung, ...], team: str) -> None:
+    def _apart(self, peeked: Peeked, team: str) -> Peeked:
+        """The request with its names in the team's own space."""
+        keeper = self.desk.keeper
+        assert keeper is not None  # a team is known by its key only
+        return apart(peeked, partial(keeper.alias, team))
+
+    def _identity(self, head: RequestHead, said: dict[str, str] | None) -> Identity:
+        """The usual caller says nothing of itself, and need not."""
+        if said or self.desk.asked_for or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
+            return self.desk.identity(head.fields, said)
+        return UNSAID
+
+    def _begin(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope) -> None:
         """Begin the call of a request that is ready to be sent."""
         peeked = relay.peeked
         assert peeked is not None
-        relay.call = call = self._call(relay, peeked, rungs, team)
+        relay.call = call = self._call(relay, peeked, rungs, scope)
         till, targets = self.desk.exchanges.till, self.desk.targets
         if call.caps is not None and not till.reserve(call, targets, *self._most(relay, peeked)):
             self.desk.decline(relay, call, Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model")
@@ -135,9 +151,9 @@ class ModelRoutes:
         else:
             self.desk.pump.arrive(call)
 
-    def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], team: str) -> Call:
+    def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], scope: Scope) -> Call:
         identity, now_ms = relay.identity, self.desk.exchanges.now_ms()
-        call = self.desk.call(relay, rungs, identity, now_ms, team)
+        call = self.desk.call(relay, rungs, identity, now_ms, scope)
         call.model = peeked.model[:MOST_MODEL]
         if identity.effect:
             call.effect = effect_of("POST", PATHS[relay.path], asked=identity.effect)
@@ -176,9 +192,9 @@ class ModelRoutes:
         """The tokens that a call will probably cost: of its prompt, and of its output."""
         return peeked.prompt_tokens, 0 if relay.outputs is None else relay.outputs.reserve(peeked.max_tokens or 0)
 
-    def _too_long(self, relay: Relay, rungs: tuple[Rung, ...], team: str, detail: str) -> None:
+    def _too_long(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, detail: str) -> None:
         assert relay.peeked is not None
-        call = self._call(relay, relay.peeked, rungs, team)
+        call = self._call(relay, relay.peeked, rungs, scope)
         self.desk.decline(relay, call, Reason.POLICY_CONTEXT_CEILING, detail, "messages")
 
     def _unknown(self, model: str, scope: Scope | None, shape: Shape) -> answers.Reply:
@@ -190,10 +206,3 @@ def _read_timeout_ms(said: bytes) -> int | None:
     """What an SDK says that it reads for, in seconds; None if it is no such number."""
     is_number = said.replace(b".", b"", 1).isdigit() and len(said) < 10
     return int(float(said) * 1_000) if is_number else None
-
-
-def _identity(head: RequestHead, said: dict[str, str] | None) -> Identity:
-    """The usual caller says nothing of itself."""
-    if said or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
-        return read_identity(head.fields, said)
-    return UNSAID

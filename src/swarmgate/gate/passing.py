@@ -16,7 +16,7 @@ from swarmgate.core.outcome import Ejects, Kind, Outcome, Verdict
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.scope import ANY
+from swarmgate.core.scope import ANY, NOBODY, Scope
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.url_path import path_to_judge, path_to_send
 from swarmgate.gate import answers
@@ -24,7 +24,7 @@ from swarmgate.gate.answers import Reply
 from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.fetch import Fetch
-from swarmgate.gate.identity import Identity, read_identity
+from swarmgate.gate.identity import Identity
 from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
@@ -39,6 +39,16 @@ from swarmgate.providers.errors import outcome_of, read_error_body
 PREFIX = b"/v1/"
 WHOLE_MS = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
 _LAYERS = 3  # of escapes within escapes that a chain of servers may take off
+# POST requests that are answered and forgotten: https://platform.openai.com/docs/api-reference, https://docs.mistral.ai/api
+_AT_ONCE = (
+    "/v1/audio/",
+    "/v1/images/",
+    "/v1/moderations",
+    "/v1/rerank",
+    "/v1/ocr",
+    "/v1/fim/",
+    "/v1/responses/input_tokens",
+)
 _READ = frozenset(path.decode() for path in PATHS)
 
 
@@ -49,7 +59,7 @@ class Errand(NamedTuple):
     rung: Rung
     identity: Identity
     path: bytes
-    team: str = ""
+    scope: Scope
 
 
 class PassRoutes:
@@ -69,7 +79,7 @@ class PassRoutes:
                 passing.begin_early()
                 return passing if end.head is head else None
         except BadInput as bad:
-            found = answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, shape)
+            found = answers.bad_input(bad, shape)
         end.respond(*found)
         return None
 
@@ -79,17 +89,20 @@ class PassRoutes:
             return self.desk.refusal(closed, shape)
         if b"upgrade" in head.fields:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
-        identity, scope = read_identity(head.fields, said), self.desk.scope(head.fields)
+        identity, scope = self.desk.identity(head.fields, said), self.desk.scope(head.fields) or NOBODY
         rung = self._rung(MESSAGES if shape is ANTHROPIC else CHAT)
         if rung is None:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
-        if scope is not None and not scope.allows(rung.target):
+        if not scope.allows(rung.target):
             return answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", shape=shape)
-        if scope is not None and scope.models != ANY:
+        if scope.models != ANY:
             detail = f"Key: {scope.id}; it may ask for certain models only, and nobody reads what this asks for."
             return answers.refusal(Reason.POLICY_KEY_SCOPE, detail, shape=shape)
-        team = scope.team if scope is not None else ""
-        return Errand(self.desk.targets[rung.target], rung, identity, _path(path), team)
+        sent, keeper = _path(path), self.desk.keeper
+        if keeper is not None and _is_kept(head.method, sent) and keeper.is_shared(scope.team, rung.target):
+            detail = f"Target: {rung.target}; give each team a target of its own (swarmgate keys create --targets)."
+            return answers.refusal(Reason.POLICY_SHARED_ACCOUNT, detail, shape=shape)
+        return Errand(self.desk.targets[rung.target], rung, identity, sent, scope)
 
     def _rung(self, path: str) -> Rung | None:
         """Of the targets that have the path of the caller's SDK the first whose provider has it as its own; else the first."""
@@ -164,7 +177,7 @@ class Passing(Streaming):
         identity, desk, fields = self.errand.identity, self.desk, self._head.fields
         now_ms = desk.exchanges.now_ms()
         try:
-            self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms, self.errand.team)
+            self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms, self.errand.scope)
             call.effect = effect_of(self._head.method.decode(), "", asked=identity.effect)
             if self.streams:
                 call.effect = Effect.WRITE  # it can be sent only once
@@ -176,7 +189,7 @@ class Passing(Streaming):
                 return
             desk.arrive(self, call, fields, *self.asked)
         except BadInput as bad:
-            self.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, self.shape))
+            self.reply(answers.bad_input(bad, self.shape))
 
     def attempt(self, call: Call) -> Fetch:
         """The next attempt."""
@@ -220,6 +233,12 @@ def _unpriced(errand: Errand) -> str:
     path = errand.path.partition(b"?")[0].decode()
     name = f"{errand.rung.target}{path}"
     return f'Nobody reads {path}, so its price is that of [prices."{name}"], which has no per_request.'
+
+
+def _is_kept(method: bytes, path: bytes) -> bool:
+    """Whether a request is about what the provider keeps for the account: files, batches, threads, answers, whatever is not known."""
+    meant = _meant(path_to_judge(path.partition(b"?")[0].decode()))
+    return method != b"POST" or not meant.startswith(_AT_ONCE) or "/../" in meant
 
 
 def _path(target: bytes) -> bytes:

@@ -19,7 +19,6 @@ from swarmgate.core.kernel import shape
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Rung
 from swarmgate.core.routing import Budget
-from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.service import Gate, Plan
 
 
@@ -113,10 +112,10 @@ def _serve(gate: Gate, plan: Plan, renewed: Collection[str]) -> tuple[str, ...]:
     gate.ladders.replace(ladders)
     gate.targets.update(plan.targets)  # a target that is gone may still be asked for by a call that retries
     gate.pump.room.line_of.update(plan.lines)
-    gate.desk.caps = CapDesk(plan.caps, gate.store, gate.published) if plan.caps is not None else None
     gate.models.ceilings = plan.ceilings
     gate.plan.prices.replace(plan.prices)
     gate.plan = plan._replace(prices=gate.plan.prices)
+    gate.cap_callers()
     gate.desk.served.forget()
     moved = gate.egress.replace(plan.egress) if gate.egress is not None and plan.egress is not None else ()
     if gate.window is not None:

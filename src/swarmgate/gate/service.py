@@ -89,6 +89,7 @@ class Plan(NamedTuple):
     prices: PriceBook = NO_PRICES
     connections: int = CONNECTIONS  # that callers may have open
     warm: Callable[[], None] | None = None
+    identity: tuple[str, ...] = ()  # the words that every call must say of who causes it
 
 
 class Upkeep:
@@ -196,8 +197,9 @@ class Gate:
         self.published = published = dict(plan.published)
         near = book if isinstance(book, Book) else None
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
-        caps = CapDesk(plan.caps, self.store, published) if plan.caps is not None else None
-        self.desk = Desk(pump, self.exchanges, self.targets, served, caps)
+        self.desk = Desk(pump, self.exchanges, self.targets, served)
+        self.cap_callers()
+        self.desk.asked_for = plan.identity
         self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
         self.front = Front()
         self.models = self._open_models(plan)
@@ -252,6 +254,12 @@ class Gate:
         views = window.surface(self._loop, self.desk, self.callers.ended, plan.prices)
         self.front.serve_below(VIEWS, views)
         return window.look
+
+    def cap_callers(self) -> None:
+        """Let the caps of callers count, where there are any: of the configuration, or of a key that is in use."""
+        caps, keeper = self.plan.caps, self.desk.keeper
+        is_capped = caps is not None and (caps.counts or (keeper is not None and keeper.has_caps))
+        self.desk.caps = CapDesk(caps, self.store, self.published) if caps is not None and is_capped else None
 
     def ask_for_keys(self, *, required: bool) -> Keeper:
         """From now on agents' keys count; who may replace them is given the keeper."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from swarmgate.core.caps import AGENT
+from swarmgate.core.caps import AGENT, KEY
 from swarmgate.core.price import MOST_TOKENS
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
@@ -17,7 +17,7 @@ from swarmgate.telemetry.registry import Registry
 
 ANSWERED: Final = "ok"
 DEFERRED: Final = "deferred"
-AGENTS: Final = "caps of single agents"
+SINGLE: Final = "caps of single agents and keys"
 SILENT: Final = "silent_agent"  # of alerts.py
 CLASSES: Final = ("P0", "P1", "P2")
 
@@ -32,6 +32,7 @@ class Metrics:
         self._price = price
         self.registry = registry or Registry()
         self._out: dict[tuple[str, str], int] = {}  # until when a key is out; -1 = until a person acts
+        self._turned_away: dict[str, int] = {}
         self._hear: dict[type, Callable[..., None]] = {
             rows.Intent: self._intent,
             rows.Note: self._note,
@@ -53,6 +54,8 @@ class Metrics:
 
     def _intent(self, row: rows.Intent) -> None:
         self.registry.add(names.RUNGS, row.target, row.model, str(row.rung))
+        if not row.agent:
+            self.registry.add(names.UNATTRIBUTED, row.target)
         if row.attempt > 1:
             self.registry.add(names.RETRIES, row.target, row.model)
 
@@ -97,7 +100,7 @@ class Metrics:
         self._ended(row, row.end, row.reason)
         if row.end == DEFERRED:
             for one in row.blocked:
-                budget = AGENTS if one.budget.startswith(AGENT) else one.budget  # its name says which agent
+                budget = SINGLE if one.budget.startswith((AGENT, KEY)) else one.budget  # its name says which
                 self.registry.add(names.DEFERRALS, row.target, budget, one.kind)
 
     def _ended(self, row: rows.Note | rows.End, end: str, reason: str) -> None:
@@ -140,6 +143,12 @@ class Metrics:
         self.registry.forget(names.REUSED)
         for target, permille in reused_permille.items():
             self.registry.level(names.REUSED, target, value=permille / 1_000)
+
+    def turned_away(self, counts: Mapping[str, int]) -> None:
+        """Requests that were no call, by what they lacked, since the gate began."""
+        for lacks, count in counts.items():
+            self.registry.add(names.TURNED_AWAY, lacks, amount=max(0, count - self._turned_away.get(lacks, 0)))
+        self._turned_away = dict(counts)
 
     def retries(self, left: Iterable[tuple[str, str, int]]) -> None:
         """What is left of each deployment's retry budget: target, model, sends."""

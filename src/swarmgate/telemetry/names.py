@@ -66,6 +66,10 @@ WATCHED = Name(
     "watched_sends", "gauge", ("policy", "verdict"), "Sends seen by policies that only watch: passed, held_back."
 )
 OLDEST = Name("oldest_wait_seconds", "gauge", ("priority",), "Age of the call that has waited longest.")
+TURNED_AWAY = Name(
+    "turned_away_total", "counter", ("lacks",), "Requests that lacked a good key, or words of who calls."
+)
+UNATTRIBUTED = Name("unattributed_sends_total", "counter", ("target",), "Sends of calls that named no agent.")
 OPEN = Name("open_calls", "gauge", ("state",), "Calls by state.")
 ALERTS = Name("alerts_firing", "gauge", ("alert", "subject"), "Alerts that hold now; of agents their number.")
 OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose labels were cut to `other`.")
@@ -73,5 +77,5 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL, WATCHED),
+    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL, WATCHED, TURNED_AWAY, UNATTRIBUTED),
 )

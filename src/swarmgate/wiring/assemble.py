@@ -86,6 +86,7 @@ def plan(config: Config, kinds: Mapping[str, BudgetKind] = MappingProxyType({}))
         prices,
         config.connections or CONNECTIONS,
         _warm if any(len(ladder) > 1 for ladder in routes.values()) else None,
+        config.access.identity,
     )
 
 

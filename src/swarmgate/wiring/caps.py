@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from swarmgate.config import Config, Target
-from swarmgate.config.callers import Team
+from swarmgate.config.callers import Team, caps_of_key
 from swarmgate.config.quota import Quota
 from swarmgate.core.caps import AGENT, Caps, Group
 from swarmgate.core.compiler import Compiled, Unit, compile_limit
@@ -13,13 +13,18 @@ from swarmgate.core.routing import Budget
 from swarmgate.core.shares import portion
 
 
-def caps(config: Config) -> Caps | None:
-    """Every cap that is configured; None if there is none."""
+def caps(config: Config) -> Caps:
+    """Every cap that is configured, and the way to those of agents' keys."""
     teams, environments = groups(config)
     task_types = _task_types(config)
-    if not (config.agents.limits or teams or environments or task_types):
-        return None
-    return Caps(lambda agent: tuple(config.agents.budgets(f"{AGENT}{agent}")), teams, environments, task_types)
+    return Caps(
+        lambda agent: tuple(config.agents.budgets(f"{AGENT}{agent}")),
+        teams,
+        environments,
+        task_types,
+        caps_of_key,
+        counts=bool(config.agents.limits or teams or environments or task_types),
+    )
 
 
 def counts_money(config: Config) -> bool:
@@ -91,6 +96,6 @@ def _shares(owner: str, percent: int, at: str, target: Target) -> Iterable[Budge
 def _share(name: str, target: Target, quota: Quota, percent: int, count: int) -> Budget:
     whole = target.published(quota)
     compiled = compile_limit(whole)
-    limits = portion(compiled.limits, percent, count)
+    limits = portion(compiled.limits, percent, count, max(whole.largest))
     part = replace(whole, amount=max(1, whole.amount * count * percent // 100), sharing=1, line="")
     return Budget(name, part, Compiled(limits, 0, EXACT - 1, compiled.yield_permille))

@@ -16,7 +16,7 @@ from swarmgate.core.scope import Scope
 from swarmgate.core.target import Target
 from swarmgate.core.target_ring import TargetRing
 from swarmgate.engine.teacher import Teacher
-from swarmgate.gate.answers import Reply, refusal
+from swarmgate.gate.answers import Reply, bad_input
 from swarmgate.gate.desk import Desk, owner
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
 from swarmgate.gate.egress.hosts import Destination, Hosts
@@ -58,6 +58,7 @@ class EgressDesk:
         self.fire: Fire = desk.fire
         self.closed = desk.closed
         self.scope = desk.scope
+        self.identity = desk.identity
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = teacher.watcher = Shadow(hosts.plan.policies, desk.exchanges.now_ms)
@@ -73,12 +74,12 @@ class EgressDesk:
     def arrive(self, forward: "Forward") -> None:
         """Begin the call of a request."""
         errand = forward.errand
-        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.team)
+        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.scope)
         call.effect = Effect.WRITE if forward.streams else errand.effect
         try:
             self._begin(forward, call)
         except BadInput as bad:
-            forward.reply(refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, PROBLEM))
+            forward.reply(bad_input(bad, PROBLEM))
 
     def _begin(self, forward: "Forward", call: Call) -> None:
         """A write that carries a key is put on file first. Errors: `BadInput`."""
@@ -91,10 +92,10 @@ class EgressDesk:
                 forward.carry(key.sent.encode())
         self._desk.arrive(forward, call, forward.fields, *forward.asked)
 
-    def call(self, client: object, place: Destination, identity: Identity, prompt_bytes: int, team: str) -> Call:
-        """A call to a place, on behalf of somebody; `team` is that of its key."""
+    def call(self, client: object, place: Destination, identity: Identity, prompt_bytes: int, scope: Scope) -> Call:
+        """A call to a place, on behalf of somebody; `scope` is that of its key."""
         now_ms = self.exchanges.now_ms()
-        call = self._desk.call(client, (place.rung,), identity, now_ms, team)
+        call = self._desk.call(client, (place.rung,), identity, now_ms, scope)
         call.prompt, call.reserve = prompt_bytes, USUAL_ANSWER_BYTES
         call.content_ms = max(FIRST_BYTE_MS, identity.timeout_ms or 0)  # who says that it waits longer means that, too
         call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
@@ -112,7 +113,7 @@ class EgressDesk:
         identity, scope = asker
         rung = Rung(target.key, "", {}, TargetRing(), RetryBudget())
         writer = _Refused(end)
-        call = self._desk.call(writer, (rung,), identity, self.exchanges.now_ms(), scope.team)
+        call = self._desk.call(writer, (rung,), identity, self.exchanges.now_ms(), scope)
         self._desk.decline(writer, call, *why)
 
     def admits(self, scope: Scope) -> bool:

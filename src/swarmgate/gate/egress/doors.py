@@ -13,7 +13,7 @@ from swarmgate.core.address import host_verdict
 from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import longest_match
 from swarmgate.core.reasons import Reason
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
@@ -24,9 +24,8 @@ from swarmgate.gate.egress.hosts import Destination
 from swarmgate.gate.egress.requests import UPGRADE, Manners
 from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_inside, read_trail
 from swarmgate.gate.egress.tunnel import Tunnel
-from swarmgate.gate.identity import UNSAID, Identity, read_identity
+from swarmgate.gate.identity import UNSAID, Identity, proxy_words
 from swarmgate.gate.shapes import PROBLEM
-from swarmgate.gate.view.viewer import NOBODY
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
 
@@ -65,7 +64,7 @@ class _Door:
         except BadTarget as bad:
             end.respond(*answers.bad_target(bad, PROBLEM))
         except BadInput as bad:
-            end.respond(*answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field, PROBLEM))
+            end.respond(*answers.bad_input(bad, PROBLEM))
         except Refusal as why:
             if why.target is None:
                 end.respond(*answers.refusal(why.reason, why.detail, why.field, PROBLEM))
@@ -89,7 +88,7 @@ class _Door:
         fields = head.fields
         if UPGRADE in fields:
             fields = {name: value for name, value in fields.items() if name != UPGRADE}
-        return read_identity(fields, said)
+        return self._desk.identity(fields, said or proxy_words(fields))
 
     def _place(self, target: Target, method: bytes, path: str) -> Destination:
         """The place of an allowed target. Errors: `Refusal`."""
@@ -113,7 +112,7 @@ class _Door:
         return scope
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
-        team = self._scope(head, url.target).team
+        scope = self._scope(head, url.target)
         place = self._place(url.target, head.method, url.path)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
@@ -122,7 +121,7 @@ class _Door:
         if b"expect" in head.fields:
             end.want_body()
         put = self._put(head, url, trail)
-        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, team))
+        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, scope))
 
     def _put(self, _head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
         return lambda headers: headers

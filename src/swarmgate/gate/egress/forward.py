@@ -6,6 +6,7 @@ from typing import NamedTuple
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect
 from swarmgate.core.record import Call
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
@@ -32,7 +33,7 @@ class Errand(NamedTuple):
     effect: Effect
     manners: Manners
     put: Callable[[list[Header]], list[Header]]
-    team: str = ""
+    scope: Scope = NOBODY
 
 
 class Forward(Streaming):

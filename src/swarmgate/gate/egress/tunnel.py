@@ -48,7 +48,7 @@ class Tunnel:
         if self.call is not None:
             return
         identity, scope = self._asker
-        self.call = call = self._desk.call(self, self.place, identity, 0, scope.team)
+        self.call = call = self._desk.call(self, self.place, identity, 0, scope)
         call.effect = Effect.WRITE  # what flows inside is not known, and cannot be repeated
         if identity.timeout_ms is None:
             call.deadline_ms = call.arrived_ms + USUAL_LIFE_MS

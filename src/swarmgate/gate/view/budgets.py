@@ -12,12 +12,12 @@ from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
-from swarmgate.core.scope import ANY, Scope
+from swarmgate.core.scope import ANY, NOBODY, Scope
 from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
 from swarmgate.gate.egress.shadow import Watching
 from swarmgate.gate.view.directory import Directory, Owner, TargetView
 from swarmgate.gate.view.surface import Query, number, relative, words
-from swarmgate.gate.view.viewer import NOBODY, may_call, sees
+from swarmgate.gate.view.viewer import may_call, sees
 
 CLASSES = ("P0", "P1", "P2")
 MOST_UNITS = 10**12

@@ -128,7 +128,7 @@ class Plans:
             is_over = request.is_gone or self._advance(request)
         except BadInput as bad:
             is_over = True
-            request.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+            request.reply(answers.bad_input(bad))
         if not is_over:
             self._loop.call_soon(self._turn)
             return
@@ -193,7 +193,7 @@ class Request:
         try:
             self._plans.make(self, b"".join(self._parts))
         except BadInput as bad:
-            self.reply(answers.refusal(Reason.CALLER_BAD_REQUEST, f"{bad}.", bad.field))
+            self.reply(answers.bad_input(bad))
 
     def reply(self, reply: answers.Reply) -> None:
         """Answer, once."""

@@ -13,11 +13,10 @@ import msgspec
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import Reason
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.front import Listener
-from swarmgate.gate.view.viewer import NOBODY
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 

@@ -7,12 +7,10 @@ sees another team's calls: for all teams there is the operator port (design 5: o
 
 from collections.abc import Callable, Iterable
 
-from swarmgate.core.caps import AGENT, OF_CALLERS, TEAM
+from swarmgate.core.caps import AGENT, KEY, OF_CALLERS, TEAM
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import ANY, Scope
 from swarmgate.gate.view.directory import taken
-
-NOBODY = Scope("")  # a caller without a key
 
 
 def is_own(scope: Scope, call: Call) -> bool:
@@ -38,13 +36,15 @@ def sees(scope: Scope, rungs: Callable[[], Iterable[Rung]]) -> Callable[[str], b
         routes = (route for rung in rungs() if may_call(scope, rung.target) for route in rung.routes.values())
         reached = {name for route in routes for name in taken(route)}
 
-    own_agents = f"{AGENT}{scope.team} "
+    own_agents, own_key = f"{AGENT}{scope.team} ", f"{KEY}{scope.capped_as}: "
 
     def seen(budget: str) -> bool:
         if budget.startswith(AGENT):
             if scope.team:
                 return budget.startswith(own_agents)
             return budget.find(" ", len(AGENT)) > budget.find(": ")  # a team stands before its agents' names
+        if budget.startswith(KEY):
+            return budget.startswith(own_key)
         if budget.startswith(TEAM):
             whose = budget.removeprefix(TEAM).partition(": ")[0].partition(" ")[0]
             return scope.team in {"", whose}

@@ -17,10 +17,16 @@ from swarmgate.core.scope import PREFIX, Scope, key_hash
 from swarmgate.stores.sql import small
 
 FILE: Final = "agent_keys.sqlite3"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 MOST_KEYS: Final = 10_000
 LONGEST_NAME: Final = 60
 _SECRET_BYTES: Final = 32
+UPGRADES: Final = {
+    1: (
+        "ALTER TABLE keys ADD COLUMN limits VARCHAR NOT NULL DEFAULT '[]'",
+        "ALTER TABLE keys ADD COLUMN capped_as VARCHAR NOT NULL DEFAULT ''",
+    )
+}
 metadata = MetaData()
 
 keys = Table(
@@ -35,7 +41,10 @@ keys = Table(
     Column("made_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger, nullable=False, server_default="0"),
     Column("revoked_ms", BigInteger, nullable=False, server_default="0"),
+    Column("limits", String, nullable=False, server_default="[]"),
+    Column("capped_as", String, nullable=False, server_default=""),  # the first of its line, if it has limits
 )
+_LISTS: Final = ("targets", "models", "limits")
 pepper_table = Table("pepper", metadata, Column("value", String, primary_key=True))
 
 
@@ -54,7 +63,7 @@ class AgentKeys:
     @classmethod
     def opened(cls, folder: Path) -> Self:
         """The keys of a state folder, made on first use. Errors: `BadInput` for a file that cannot be used; OSError."""
-        return cls(small.opened(folder / FILE, metadata, SCHEMA, "every agent's key"))
+        return cls(small.opened(folder / FILE, metadata, SCHEMA, "every agent's key", UPGRADES))
 
     def create(self, name: str, wanted: Scope, now_ms: int) -> str:
         """A new key with this scope (its `id` is made here); the key itself. Errors: `BadInput`."""
@@ -88,8 +97,8 @@ class AgentKeys:
         with self._engine.begin() as link:
             rows = link.execute(select(keys).order_by(keys.c.made_ms)).mappings().all()
         return [
-            {**row, "targets": json.loads(row["targets"]), "models": json.loads(row["models"])}
-            for row in ({name: value for name, value in row.items() if name != "hash"} for row in rows)
+            {name: json.loads(value) if name in _LISTS else value for name, value in row.items() if name != "hash"}
+            for row in rows
         ]
 
     def in_force(self, now_ms: int) -> dict[str, Scope]:
@@ -106,7 +115,8 @@ class AgentKeys:
         identity = secrets.token_hex(5)
         key = f"{PREFIX}{identity}_{secrets.token_urlsafe(_SECRET_BYTES)}"
         told = {"id": identity, "hash": key_hash(key, self.pepper), "name": name, "team": scope.team}
-        told |= {"targets": json.dumps(scope.targets), "models": json.dumps(scope.models)}
+        told |= {name: json.dumps(getattr(scope, name)) for name in _LISTS}
+        told["capped_as"] = scope.capped_as or (identity if scope.limits else "")
         link.execute(insert(keys).values(**told, made_ms=now_ms, expires_ms=scope.expires_ms))
         return key
 
@@ -119,5 +129,5 @@ class AgentKeys:
 
 
 def _scope(row: Any) -> Scope:
-    lists = tuple(json.loads(row["targets"])), tuple(json.loads(row["models"]))
-    return Scope(row["id"], row["team"], *lists, row["expires_ms"])
+    targets, models, limits = (tuple(json.loads(row[name])) for name in _LISTS)
+    return Scope(row["id"], row["team"], targets, models, row["expires_ms"], limits, row["capped_as"])

@@ -5,7 +5,9 @@ What is written there is on disk when it is answered (SQLite, synchronous=FULL):
 not lag behind anything.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Engine, MetaData, create_engine, event, text
@@ -15,11 +17,16 @@ from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql.damage import FILE_ERRORS, said
 
 _BUSY_S = 5
+Upgrades = Mapping[int, tuple[str, ...]]  # by schema: the statements that make the next one of it
 
 
-def opened(path: Path, metadata: MetaData, schema: int, holds: str) -> Engine:
+def opened(
+    path: Path, metadata: MetaData, schema: int, holds: str, upgrades: Upgrades = MappingProxyType({})
+) -> Engine:
     """
     The engine of a small file, for its owner only; `holds` says in an error what a backup is needed for.
+
+    A file of an older schema is brought to this one.
 
     Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
     """
@@ -40,6 +47,9 @@ def opened(path: Path, metadata: MetaData, schema: int, holds: str) -> Engine:
             version = link.execute(text("PRAGMA user_version")).scalar_one()
             if version > schema:
                 raise BadInput(str(path), f"has the schema {version} of a newer program; start that")
+            for step in range(version, schema) if version else ():
+                for statement in upgrades[step]:
+                    link.execute(text(statement))
             metadata.create_all(link)
             link.execute(text(f"PRAGMA user_version={schema}"))
     except FILE_ERRORS as error:
