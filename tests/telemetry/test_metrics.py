@@ -142,10 +142,11 @@ def test_labels_are_bounded_and_nothing_is_lost(models):
         assert value(metrics, "label_overflow_total", metric="attempts_total") > 0
 
 
-def test_a_deferral_by_an_agents_own_cap_names_no_agent():
+def test_a_deferral_by_an_agents_or_a_keys_own_cap_names_neither():
     metrics = Metrics(cheap)
-    metrics.hear([end(budget="agent red a17: requests per 60s"), end(budget="agent a18: requests per 60s")])
-    assert value(metrics, "deferrals_total", target="openai", budget="caps of single agents", kind="time") == 2
+    owners = ("agent red a17: requests per 60s", "agent a18: requests per 60s", "key 3f9c: 5 USD per 86400s")
+    metrics.hear([end(budget=budget) for budget in owners])
+    assert value(metrics, "deferrals_total", target="openai", budget="caps of single agents and keys", kind="time") == 3
     assert b"a17" not in metrics.render()
 
 
@@ -184,3 +185,13 @@ def test_shipped_rules_cover_every_alert_and_use_metrics_that_exist():
     for name, labels in re.findall(r"swarmgate_(\w+)\{([^}]*)\}", text):
         declared = next(one for one in names.ALL if one.name == name.removesuffix("_bucket"))
         assert {pair.partition("=")[0] for pair in labels.split(",")} <= set(declared.labels)
+
+
+def test_p12_sends_of_nobody_and_requests_that_were_turned_away_are_counted():
+    metrics = Metrics(cheap)
+    metrics.hear([intent("req-1"), intent("req-2", agent="")])
+    for counts in ({"identity": 2, "key": 0}, {"identity": 5, "key": 1}, {"identity": 5, "key": 1}):
+        metrics.turned_away(counts)
+    assert value(metrics, "unattributed_sends_total", target="openai") == 1
+    assert value(metrics, "turned_away_total", lacks="identity") == 5
+    assert value(metrics, "turned_away_total", lacks="key") == 1
