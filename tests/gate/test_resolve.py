@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from eventually import eventually
+from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.facts.suffixes import load_suffix_rules
-from swarmgate.gate.resolve import LOOK_UP_S, MOST_KNOWN, PER_DOMAIN, THREADS, Found, TargetResolver
+from swarmgate.gate.resolve import LOOK_UP_S, MOST_KNOWN, NAMES_AT_ONCE, PER_DOMAIN, THREADS, Found, TargetResolver
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
@@ -150,6 +151,22 @@ def test_up_12_a_name_that_is_not_there_is_asked_for_once_in_a_while():
                 assert await located(made, host) is Fault.NO_SUCH_NAME
             assert await located(made, "lost.org") is Fault.RESOLVE_FAILED
             assert made.asked == ["gone.org", "empty.org", "lost.org"]
+
+    asyncio.run(run())
+
+
+def test_eg_12_new_names_of_one_domain_have_a_pace():
+    async def run():
+        with resolver(look_up=lambda _name: Found((PUBLIC,))) as made:
+            found = [await located(made, f"n{number}.evil.org") for number in range(NAMES_AT_ONCE + 5)]
+            assert found[NAMES_AT_ONCE:] == [Fault.NAMES_USED_UP] * 5
+            assert made.lookups == NAMES_AT_ONCE
+            assert (await located(made, "n0.evil.org")).addresses == (PUBLIC,)  # what is known is not asked for again
+            assert (await located(made, "n0.other.org")).addresses == (PUBLIC,)
+            assert made.refused == 5
+            made._spent_ms["evil.org"] -= 2 * NEXT_NAME_MS  # two seconds later
+            later = [await located(made, f"m{number}.evil.org") for number in range(3)]
+            assert [one is Fault.NAMES_USED_UP for one in later] == [False, False, True]
 
     asyncio.run(run())
 

@@ -41,10 +41,12 @@ def note(call="c1", at_ms=START_MS, **said):
     return rows.Note(**(told | said))
 
 
-def end(call="c1", at_ms=START_MS, *, how="deferred", target="openai", budget="openai: 5 per 60s"):
+def end(
+    call="c1", at_ms=START_MS, *, how="deferred", target="openai", budget="openai: 5 per 60s", reason="policy_rate"
+):
     blocked = (rows.Blocked(budget, "time", 1, 5, 60_000, 0),)
     who = ("a1", "task", "goal", "step", "", "", "", 1, target, "m")
-    return rows.End(0, at_ms, call, how, "policy_rate", 0, *who, at_ms - 10, "", at_ms + 2_000, 0, 1, 3, blocked)
+    return rows.End(0, at_ms, call, how, reason, 0, *who, at_ms - 10, "", at_ms + 2_000, 0, 1, 3, blocked)
 
 
 def budget(

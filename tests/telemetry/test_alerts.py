@@ -88,6 +88,12 @@ def test_deferrals_here_while_others_idle_are_poor_planning():
     assert "poor_planning" not in judged(*rows, budgets=[busy, budget("other", target="other", left=10)])
 
 
+def test_eg_12_an_agent_that_invents_names_is_named():
+    asked = [end(f"n{number}", target=f"https://n{number}.evil.org", reason="policy_names") for number in range(20)]
+    assert judged(*asked)["many_names"] == ["a1"]
+    assert "many_names" not in judged(*asked[1:])
+
+
 def test_states_of_the_gate():
     agents = [
         {"agent": "a1", "state": "running", "silent_ms": 61_000},

@@ -22,6 +22,7 @@ class LostKind(Enum):
     CONNECT = "connect"  # no connection within 5 s, or refused
     TLS = "tls"  # the certificate or the handshake was not accepted
     UNNAMED = "unnamed"  # there is no such name
+    NAMES = "names"  # too many names of the target's domain were looked up lately; says nothing about the target
     DENIED = "denied"  # the name leads to an address that may not be dialled
     STALE = "stale"  # a kept connection was closed before the request left
     RESET = "reset"  # closed or reset after bytes had left

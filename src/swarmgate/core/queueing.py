@@ -36,6 +36,7 @@ ASK_STORE_AGAIN_MS = 250
 OLD_TOKENS = 3  # lost one after the other; then the store is too slow to be asked at once again
 DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
 COME_BACK_MS = 1_000
+NEXT_NAME_MS = 1_000  # one more name of a domain may be looked up in this time (gate/resolve.py)
 STORE = "store"  # the name under which a store that is lost blocks
 
 Commands = tuple[Command, ...]
@@ -83,6 +84,12 @@ def crowded_out(call: Call, now_ms: int) -> Commands:
     """No connection is to be had because too many calls want one: that is a line, and no failure of the target."""
     denied = synthetic(call, now_ms, now_ms + COME_BACK_MS, call.rungs[call.rung].target, BlockKind.EVENT)
     return _defer(call, denied, Reason.POLICY_SLOTS)
+
+
+def names_used_up(call: Call, now_ms: int) -> Commands:
+    """A name is looked up before a budget is asked, so names have a pace of their own (reliability EG-12)."""
+    denied = synthetic(call, now_ms, now_ms + NEXT_NAME_MS, call.rungs[call.rung].target, BlockKind.TIME)
+    return _defer(call, denied, Reason.POLICY_NAMES)
 
 
 def ask(call: Call, _event: object, now_ms: int) -> Commands:

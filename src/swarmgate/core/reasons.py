@@ -49,6 +49,7 @@ class Reason(StrEnum):
     POLICY_TUNNEL_UNMETERED = "policy_tunnel_unmetered"
     POLICY_REDIRECTS = "policy_redirects"
     POLICY_DOWNGRADE = "policy_downgrade"
+    POLICY_NAMES = "policy_names"
     TARGET_RATE = "target_rate"
     TARGET_REQUEST_TOO_LARGE = "target_request_too_large"
     TARGET_NO_MONEY = "target_no_money"
@@ -124,6 +125,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_TUNNEL_UNMETERED: "Requests inside a tunnel cannot be counted and this host has a limit on them.",
     Reason.POLICY_REDIRECTS: "Too many redirects between origins, one after the other.",
     Reason.POLICY_DOWNGRADE: "The redirect leads from https to http; it is not followed.",
+    Reason.POLICY_NAMES: "Too many new names of this domain were looked up lately; one more may be in a second.",
     Reason.POLICY_OTHER_DIALECT: "No rung of this ladder speaks as the caller does; call its models by another path.",
     Reason.POLICY_WINDOW_TOO_SMALL: "The call is larger than the window of every model on this ladder.",
     Reason.TARGET_RATE: "The target said that its rate limit is reached.",

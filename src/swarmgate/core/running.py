@@ -21,6 +21,7 @@ from swarmgate.core.queueing import (
     has_next_rung,
     leave,
     leave_and_end,
+    names_used_up,
     next_rung,
     synthetic,
     tried,
@@ -40,6 +41,7 @@ _ENDINGS = {
     LostKind.UNNAMED: Ending.NO_SUCH_NAME,
     LostKind.CONNECT_TIMEOUT: Ending.CONNECT_TIMEOUT,
     LostKind.POOL_FULL: Ending.CONNECT_FAILED,
+    LostKind.NAMES: Ending.CONNECT_FAILED,
     LostKind.DENIED: Ending.ADDRESS_DENIED,
     LostKind.STALE: Ending.LOST_BEFORE_BYTE,
     LostKind.RESET: Ending.LOST_BEFORE_BYTE,
@@ -155,6 +157,8 @@ def unconnected(call: Call, event: Lost, now_ms: int) -> Commands:
     """No connection: nothing was taken, nothing left."""
     if event.kind is LostKind.POOL_FULL:
         return crowded_out(call, now_ms)
+    if event.kind is LostKind.NAMES:
+        return names_used_up(call, now_ms)
     tried(call, now_ms)
     outcome = classify(Signal(ending=_ENDINGS[event.kind]))
     return follow(call, outcome, now_ms, sent=False, used=0)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
+from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
@@ -31,6 +32,9 @@ THREADS = 16
 PER_DOMAIN = 2  # who can make a resolver slow has its own names slow
 MOST_WAITING = 1_024
 MOST_KNOWN = 4_096
+NAMES_AT_ONCE = (
+    64  # new ones of a registrable domain, then one a second: what a look-up carries outside has a pace, too
+)
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 TUNNEL = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
 
@@ -112,7 +116,8 @@ class TargetResolver:
     Finds and judges where a host that an agent named is dialled.
 
     `pins` are endpoints by `host:port` or `host`. `look_up` runs in one of 16 threads, for 2 s at most; of one
-    registrable domain two at a time. `lookups` counts them, `denied` the names that led where nothing may be dialled.
+    registrable domain two at a time, 64 new names at once and then one a second. `lookups` counts them, `denied` the names
+    that led where nothing may be dialled, `refused` those that had to wait for their domain's pace.
     """
 
     def __init__(
@@ -135,8 +140,9 @@ class TargetResolver:
         self._waiting: dict[str, list[tuple[Origin, Located]]] = {}
         self._asking: dict[str, int] = {}  # look-ups under way by domain
         self._queued: dict[str, deque[str]] = {}  # names that wait for one of their domain to end
+        self._spent_ms: dict[str, int] = {}  # until when the names that were asked for count, by domain
         self._tasks: set[asyncio.Task[None]] = set()
-        self.lookups = self.denied = 0
+        self.lookups = self.denied = self.refused = 0
 
     def locate(self, origin: Origin, located: Located) -> None:
         """Tell `located` the endpoint, or why there is none; at once where no look-up is needed."""
@@ -156,9 +162,24 @@ class TargetResolver:
             self._waiting[host].append((origin, located))
         elif len(self._waiting) >= MOST_WAITING:
             located(Fault.RESOLVE_FAILED)
+        elif host not in self._known and not self._may_ask(registrable_domain(host, self._rules)):
+            self.refused += 1
+            located(Fault.NAMES_USED_UP)
         else:
             self._waiting[host] = [(origin, located)]
             self._begin(host)
+
+    def _may_ask(self, domain: str) -> bool:
+        """Whether one more new name of a domain may be looked up; it counts from then on."""
+        now_ms = self._sweep.now_ms
+        spent_ms = max(now_ms, self._spent_ms.pop(domain, 0)) + NEXT_NAME_MS
+        if spent_ms > now_ms + NAMES_AT_ONCE * NEXT_NAME_MS:
+            self._spent_ms[domain] = spent_ms - NEXT_NAME_MS
+            return False
+        while len(self._spent_ms) >= MOST_KNOWN:
+            del self._spent_ms[next(iter(self._spent_ms))]  # the one that was asked for longest ago
+        self._spent_ms[domain] = spent_ms
+        return True
 
     def is_pinned(self, host: str, port: int) -> bool:
         """Whether the operator said where this is."""

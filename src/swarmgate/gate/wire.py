@@ -114,4 +114,5 @@ class HostWire(Wire):
         **Wire.UNCONNECTED,
         Fault.ADDRESS_DENIED: LostKind.DENIED,
         Fault.NO_SUCH_NAME: LostKind.UNNAMED,
+        Fault.NAMES_USED_UP: LostKind.NAMES,
     }

@@ -14,6 +14,7 @@ class Fault(Enum):
     RESOLVE_FAILED = ("resolve_failed", "the target's name has no address that may be dialled", False)
     NO_SUCH_NAME = ("no_such_name", "there is no such name, or it has no address", False)
     ADDRESS_DENIED = ("address_denied", "the target's name leads to an address that may not be dialled", False)
+    NAMES_USED_UP = ("names_used_up", "too many new names of the target's domain were looked up lately", False)
     CONNECT_REFUSED = ("connect_refused", "the target refused the connection or cannot be reached", False)
     CONNECT_TIMEOUT = ("connect_timeout", "no connection within the connect limit", False)
     TLS_FAILED = ("tls_failed", "the target's certificate or handshake was not accepted", False)

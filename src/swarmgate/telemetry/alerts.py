@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from swarmgate.core.compiler import OF_TOKENS
-from swarmgate.telemetry.metrics import SILENT, used_of
+from swarmgate.telemetry.metrics import MANY_NAMES, SILENT, used_of
 from swarmgate.telemetry.window import MINUTE, SLOTS, SLOW_MS, Sends, Window
 
 QUIET_MS: Final = 60_000
@@ -162,6 +162,15 @@ def silent(now: Now) -> Iterator[Finding]:
             yield Finding(row["agent"], f"has not been heard of for {row['silent_ms'] // 1_000} s")
 
 
+def many_names(now: Now) -> Iterator[Finding]:
+    """An agent asks for ever new names of a domain: its own look-ups may carry out what it knows (reliability EG-12)."""
+    for agent, count in now.window.names().items():
+        if count >= FEWEST:
+            yield Finding(
+                agent or "(no agent)", f"{count} new names of a domain were more than may be looked up in a minute"
+            )
+
+
 def degraded(now: Now) -> Iterator[Finding]:
     """The store of budgets does not answer as it should."""
     if now.store:
@@ -178,6 +187,7 @@ RULES: Final[dict[str, Rule]] = {
     "refused_429": limited,
     "tokens_nearly_used": nearly_full,
     SILENT: silent,
+    MANY_NAMES: many_names,
     "store_degraded": degraded,
     "limit_probably_wrong": limit_wrong,
 }

@@ -19,6 +19,8 @@ ANSWERED: Final = "ok"
 DEFERRED: Final = "deferred"
 SINGLE: Final = "caps of single agents and keys"
 SILENT: Final = "silent_agent"  # of alerts.py
+MANY_NAMES: Final = "many_names"
+_OF_AGENTS: Final = frozenset({SILENT, MANY_NAMES})
 CLASSES: Final = ("P0", "P1", "P2")
 
 # (target, model, prompt tokens, output tokens, cached tokens, instant): millionths; None where no price is known.
@@ -175,7 +177,7 @@ class Metrics:
     def alerts(self, firing: Iterable[tuple[str, str]]) -> None:
         """Which alerts hold now: (alert, subject). Agents are counted, not named: their names are no label."""
         self.registry.forget(names.ALERTS)
-        held = Counter((alert, "" if alert == SILENT else subject) for alert, subject in firing)
+        held = Counter((alert, "" if alert in _OF_AGENTS else subject) for alert, subject in firing)
         for (alert, subject), count in held.items():
             self.registry.level(names.ALERTS, alert, subject, value=count)
 

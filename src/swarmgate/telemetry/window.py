@@ -23,6 +23,7 @@ LATENCY_EDGES_MS: Final = tuple(
 MOST_RUNNING: Final = 20_000
 LIMITED: Final = frozenset({"rate", "daily", "concurrency"})
 DEFERRED: Final = "deferred"
+NAMES: Final = "policy_names"
 
 
 class Who(NamedTuple):
@@ -89,10 +90,11 @@ class Ends:
 
 
 class _Slot:
-    __slots__ = ("ends", "number", "sends")
+    __slots__ = ("ends", "names", "number", "sends")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.names: Counter[str] = Counter()  # that could not be looked up, by agent
         self.sends: dict[Who, Sends] = {}
         self.ends: dict[str, Ends] = {}
 
@@ -157,6 +159,9 @@ class Window:
             ends.deferred += 1
             for one in row.blocked:
                 ends.blocked[one.budget] = ends.blocked.get(one.budget, 0) + 1
+        names = self._slots[-1].names
+        if row.reason == NAMES and (row.agent in names or len(names) < MOST_GROUPS):
+            names[row.agent] += 1
 
     @staticmethod
     def _ends(slot: _Slot, target: str) -> Ends:
@@ -170,6 +175,10 @@ class Window:
     def overdue(self, than_ms: int, now_ms: int) -> Counter[Who]:
         """How many attempts have run for longer and are not over, per group."""
         return Counter(who for who, since_ms in self._running.values() if now_ms - since_ms > than_ms)
+
+    def names(self, slots: int = MINUTE) -> Counter[str]:
+        """How many names agents could not have looked up, over the newest slots."""
+        return sum((slot.names for slot in list(self._slots)[-slots:]), Counter())
 
     def sends(self, slots: int = MINUTE) -> dict[Who, Sends]:
         """Sums per group over the newest slots."""

@@ -312,6 +312,22 @@ def test_a_name_that_is_not_there_is_told_at_once_and_tried_once():
     assert "error=dns_error" in answer.headers["proxy-status"]
 
 
+def test_an_agent_that_invents_names_is_deferred_and_told_apart():
+    async def act(on):
+        on.gate.egress.resolver._look_up = lambda _name: Found(())
+        answers = [await on.get(f"http://n{number}.evil.example/", x_swarmgate_agent="a1") for number in range(70)]
+        deferred = [
+            entry for entry in on.gate.journal.entries if getattr(entry.noted, "reason", None) == "policy_names"
+        ]
+        return answers, on.gate.egress.resolver.lookups, len(deferred)
+
+    answers, lookups, deferred = run(act)
+    assert {(one.status, one.said["code"]) for one in answers[:64]} == {(502, "target_no_such_name")}
+    assert {(one.status, one.said["code"]) for one in answers[64:]} == {(429, "policy_names")}
+    assert answers[-1].said["deferral"]["not_before_ms"] > 0
+    assert (lookups, deferred) == (64, 6)
+
+
 def test_a_request_of_ours_that_comes_back_is_a_loop():
     async def act(on):
         hop = (await on.get("http://a.org/")).status, on.world.hits[0].headers["x-swarmgate-hop"]
