@@ -35,6 +35,7 @@ from swarmgate.engine.memory_journal import MemoryJournal
 from swarmgate.ports import AttemptFacts
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER, listed
+from swarmgate.stores.journal.writer import Writer
 
 CALLS = 20_000
 ROWS_PER_S = 5_000
@@ -90,7 +91,7 @@ async def on_the_loop(folder, number):
     made = calls(clock, number)
     found = {"in memory, us a call": await per_call_us(MemoryJournal(), made, 1)}
     for a_turn in A_TURN:
-        journal = FileJournal(loop, clock, unix_ms, folder / str(a_turn) / FOLDER, print)
+        journal = FileJournal(loop, clock, unix_ms, Writer(folder / str(a_turn) / FOLDER, clock.now_ms(), print))
         found[f"{a_turn} calls a turn, us a call"] = await per_call_us(journal, made, a_turn)
         journal.close(0)
     return found, folder / str(A_TURN[0])
@@ -157,7 +158,7 @@ def fill(folder, rows):
 
     async def write():
         loop = asyncio.get_running_loop()
-        journal = FileJournal(loop, LoopClock(loop), unix_ms, folder / FOLDER, print)
+        journal = FileJournal(loop, LoopClock(loop), unix_ms, Writer(folder / FOLDER, unix_ms(), print))
         await per_call_us(journal, calls(journal.clock, rows // 2 + BATCH), 1)
         journal.close(0)
 

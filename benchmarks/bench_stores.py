@@ -85,8 +85,10 @@ def memory(seconds):
     for name, limits in {**BUDGETS, "narrow": NARROW}.items():
         kernel.define(book, name, limits)
 
+    asked = [call(f"x{number}") for number in range(200)]
+
     def take_only(number):
-        assert isinstance(kernel.take(book, call("x"), START_MS + number // 100), Granted)
+        assert isinstance(kernel.take(book, asked[number % 200], START_MS + number // 100), Granted)
 
     def take_and_settle(number):
         now_ms = book.now_ms + (number % 50 == 0)
@@ -183,14 +185,50 @@ async def small(_store, asked, name):
         yield
 
 
-async def line(store, asked, _name):
-    """All callers speak for one crowd."""
-    crowd = store.__dict__.setdefault("crowd", Crowd())
-    while True:
-        number, request = crowd.ask()
-        if crowd.told(number, await asked(request)):
-            store.settle(request.lease, (Usage("narrow", 1, 1),), last=True)
-        yield
+class Line:
+    """The crowd before a store as the pump uses one: who is answered asks for the next at once, so many at a time."""
+
+    def __init__(self, url, at_once):
+        self.crowd = Crowd()
+        self.store = ValkeyStore([url], "line", self.heard)
+        self.store.define("narrow", NARROW)
+        self.at_once = at_once
+        self.waits_s = []
+        self.open = True
+
+    def ask(self):
+        if self.open:
+            number, request = self.crowd.ask()
+            self.store.take((number, request, time.perf_counter()), request)
+
+    def heard(self, asked, event):
+        number, request, since_s = asked
+        if not isinstance(event, Granted | Denied):
+            heapq.heappush(self.crowd.due, (0, number))
+            asyncio.get_running_loop().call_later(0.01, self.ask)
+            return
+        self.waits_s.append(time.perf_counter() - since_s)
+        if self.crowd.told(number, event):
+            self.store.settle(request.lease, (Usage("narrow", 1, 1),), last=True)
+        self.ask()
+
+    async def run(self, seconds):
+        """Decisions per second, the median wait in ms, losses of the server."""
+        await self.store.open()
+        for _ in range(self.at_once):
+            self.ask()
+        await asyncio.sleep(1.1)  # until the birth is behind us and everybody stands in line
+        self.waits_s.clear()
+        began = time.perf_counter()
+        await asyncio.sleep(seconds)
+        spent, waits_s = time.perf_counter() - began, sorted(self.waits_s)
+        self.open = False
+        await self.store.close()
+        return len(waits_s) / spent, 1_000 * waits_s[len(waits_s) // 2], self.store.losses
+
+
+async def line(url, at_once, seconds):
+    return await Line(url, at_once).run(seconds)
 
 
 def on_a_server(url, seconds):
@@ -204,7 +242,7 @@ def on_a_server(url, seconds):
     for callers in (1, 64, 256):
         yield f"store: small takes of {callers}", *asyncio.run(coalesced(url, seconds, callers, small))
         yield f"store: calls of {callers}", *asyncio.run(coalesced(url, seconds, callers, calls))
-    yield "store: decisions in a line of 2,000", *asyncio.run(coalesced(url, seconds, 256, line))
+    yield "store: decisions in a line of 2,000", *asyncio.run(line(url, 256, seconds))
 
 
 def with_server(seconds):

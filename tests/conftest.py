@@ -1,9 +1,15 @@
-"""What every test shares: this folder on the import path, no clock in properties, and canaries that no test may leave behind."""
+"""
+What every test shares: this folder on the import path, no clock in properties, canaries that no test may leave behind.
+
+After worlds were simulated the run ends with a table of the faults that struck calls, by the state of the call.
+"""
 
 import pytest
 from hypothesis import settings
 
 import canaries
+import struck
+from swarmgate.lab.sim import coverage
 
 # A busy machine is no bug: what takes long is measured in benchmarks/, and a hang is ended by pytest-timeout.
 settings.register_profile("swarmgate", deadline=None, print_blob=True)
@@ -27,3 +33,24 @@ def pytest_runtest_makereport(item, call):
             report.outcome = "failed"
             report.longrepr = f"SC-01: a secret was left behind in {left}"
     return report
+
+
+def pytest_sessionfinish(session):
+    """A process of several tells the first one what its worlds met."""
+    if struck.PAIRS and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["struck"] = struck.as_json()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """One of several processes has ended."""
+    struck.add(getattr(node, "workeroutput", {}).get("struck", ()))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How often each fault struck a call in each state, and the pairs that never happened (reliability 3)."""
+    if struck.PAIRS:
+        terminalreporter.section("faults by the state of the calls they struck")
+        for kind, *counts in coverage.table(struck.PAIRS):
+            terminalreporter.write_line(f"{kind:16}" + "".join(f"{count:>12}" for count in counts))
+        terminalreporter.write_line(f"never: {', '.join(coverage.never(struck.PAIRS)) or 'none'}")

@@ -1,7 +1,10 @@
-"""Waiting for what a real socket will do, without guessing how long it takes."""
+"""Waiting for what real sockets and processes will do, without guessing how long it takes: the one place that sleeps."""
 
 import asyncio
+import time
 from collections.abc import Callable
+
+LOOK_S = 0.001
 
 
 async def eventually(condition: Callable[[], object], timeout_s: float = 5.0) -> None:
@@ -10,4 +13,12 @@ async def eventually(condition: Callable[[], object], timeout_s: float = 5.0) ->
     end = loop.time() + timeout_s
     while not condition():
         assert loop.time() < end, f"never true within {timeout_s} s: {condition}"
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(LOOK_S)
+
+
+def at_last(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+    """The same where no loop runs."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, f"never true within {timeout_s} s: {condition}"
+        time.sleep(5 * LOOK_S)

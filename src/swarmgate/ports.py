@@ -6,10 +6,11 @@ An adapter never returns a decision: it calls `fire(call, event)` again, at once
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from swarmgate.core.answers import Revised
-from swarmgate.core.book import Take, Used
+from swarmgate.core.book import Book, Take, Used
 from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.events import Event
 from swarmgate.core.limits import Limits
@@ -67,6 +68,18 @@ class BudgetStore(Protocol):
 
     def revise(self, budget: str, expected: int, limits: Limits, done: Callable[[Revised], None]) -> None:
         """Replace limits if their revision is still `expected`."""
+        ...
+
+
+@runtime_checkable
+class NearStore(BudgetStore, Protocol):
+    """A store whose budgets lie in this process, so that they can be read; units of debt it has counted."""
+
+    book: Book
+    debt_units: int
+
+    def forget(self, budget: str) -> bool:
+        """Let an idle budget go; False if something in it still counts. Shared stores let go by themselves."""
         ...
 
 
@@ -143,4 +156,97 @@ class Journal(Protocol):
 
     def end(self, call: Call, answer: Answer) -> None:
         """Note how the call ended."""
+        ...
+
+
+class Alarms(Protocol):
+    """Whoever calls back once, after so many seconds: an event loop, or virtual time."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> Any:
+        """What it returns has `cancel()`."""
+        ...
+
+
+class FileFacts(NamedTuple):
+    """Bytes of a file, and when it was last changed (ms since the epoch)."""
+
+    size: int
+    changed_ms: int
+
+
+class Reserved(Protocol):
+    """A new file that has its whole room already; what is written outlives this process, not the machine."""
+
+    write: Callable[[bytes], object]  # behind what was written; ValueError if there is no room for it
+
+    def written(self) -> int:
+        """How many bytes that was."""
+        ...
+
+    def is_there(self) -> bool:
+        """Whether its file still has a name."""
+        ...
+
+    def sync(self) -> None:
+        """Wait until the disk itself has it."""
+        ...
+
+    def close(self) -> None:
+        """It ends after what was written."""
+        ...
+
+
+class Disk(Protocol):
+    """
+    Where state lies; every method may raise OSError.
+
+    A file that was written or synced survives a loss of power, a name once its folder was synced; all else may or may not.
+    """
+
+    def make(self, folder: Path) -> None:
+        """A folder, if there is none."""
+        ...
+
+    def names(self, folder: Path) -> list[str]:
+        """What lies in a folder; nothing if there is none."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such a file."""
+        ...
+
+    def facts(self, path: Path) -> FileFacts:
+        """How long it is, and when it was changed."""
+        ...
+
+    def read(self, path: Path, offset: int = 0, most: int = -1) -> bytes:
+        """At most so many bytes (-1 = all) from `offset` on."""
+        ...
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Replace a file whole: whatever happens it is the old one or this one, and this one when it returns."""
+        ...
+
+    def rename(self, path: Path, name: str) -> None:
+        """Give a file another name in its folder."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Have it gone; nothing happens if it is."""
+        ...
+
+    def sync(self, folder: Path) -> None:
+        """What was made, renamed and removed there survives a loss of power."""
+        ...
+
+    def lock(self, path: Path) -> int | None:
+        """Make the file if there is none and hold it until the end of this process; None if another one does."""
+        ...
+
+    def unlock(self, lock: int) -> None:
+        """Let it go."""
+        ...
+
+    def reserve(self, path: Path, size: int) -> Reserved:
+        """A new file with room for so many bytes, or none."""
         ...

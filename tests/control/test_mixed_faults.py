@@ -70,7 +70,7 @@ class Witness:
         writer.transport.abort()
 
     async def silent(self, _writer, _marker):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def refused(self, writer, _marker):
         _json(writer, b"400 Bad Request", {"error": {"message": "no", "type": "invalid_request_error"}})

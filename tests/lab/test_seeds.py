@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import struck
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.scenario_file import shipped
 from swarmgate.lab.sim import seeds
 from swarmgate.lab.sim.seeds import Trial
+from swarmgate.lab.sim.verdicts import violations
 
 CORPUS = json.loads((Path(__file__).parents[1] / "data/seeds.json").read_text())
 EVERY_RUN = -(-200 // len(shipped()))  # of each scenario: 200 at least
@@ -23,7 +25,9 @@ def judged(name, first, until):
     found = []
     for seed in range(first, until):
         trial = seeds.trial_of(name, seed)
-        sentences = seeds.broken(trial)
+        world = seeds.run(trial)
+        struck.count(world.weather.pairs)
+        sentences = violations(world)
         if sentences:
             small = seeds.shrunk(trial, lambda one: bool(seeds.broken(one)))
             found.append((json.dumps(small.as_json()), sentences))

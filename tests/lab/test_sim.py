@@ -1,7 +1,10 @@
 """The scenarios show what they must, in a size that fits a test run; recovery and fairness as the design states them."""
 
+from dataclasses import replace
+
 import pytest
 
+from swarmgate.config.targets import with_room
 from swarmgate.lab.scenario_file import load_shipped, parse, shipped
 from swarmgate.lab.sim import measures
 from swarmgate.lab.sim.seeds import small
@@ -66,6 +69,14 @@ def ran(scenario, seed=1):
     world = World(scenario, seed)
     world.run()
     return world
+
+
+def test_a_simulated_gate_compiles_a_limit_as_a_real_one_does():
+    policy = World(load_shipped("two-thousand-agents"), 1).policies["models"]
+    published = policy.budgets[0].budget.published
+    plain = replace(published, largest=(policy.largest_call,) * 3)
+    assert published == with_room(plain)
+    assert published != plain
 
 
 def shorter(name, seconds, warmup):

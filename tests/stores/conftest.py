@@ -6,11 +6,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 import redis
+
+from eventually import at_last
 
 
 def binary():
@@ -42,7 +43,7 @@ class Server:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([binary(), *self.options], stdout=log, stderr=log)
         try:
-            wait_for(self.answers)
+            at_last(self.answers)
         except AssertionError:
             self.kill()
             raise AssertionError((self.folder / "log").read_text()) from None
@@ -62,13 +63,6 @@ class Server:
 
     def thaw(self):
         os.kill(self.process.pid, signal.SIGCONT)
-
-
-def wait_for(what, within_s=10.0):
-    ends = time.monotonic() + within_s
-    while not what():
-        assert time.monotonic() < ends, f"{what} did not come true within {within_s} s"
-        time.sleep(0.005)
 
 
 def free_port():
@@ -109,5 +103,5 @@ def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("c")
     with running(folder, "--cluster-enabled", "yes", "--cluster-port", str(free_port()), tcp=True) as one:
         one.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        wait_for(lambda: b"cluster_state:ok" in one.client.execute_command("CLUSTER", "INFO"))
+        at_last(lambda: b"cluster_state:ok" in one.client.execute_command("CLUSTER", "INFO"))
         yield one

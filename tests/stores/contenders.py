@@ -26,6 +26,7 @@ LIMIT, WINDOW_MS = 1_500, 10_000
 SHARED = budget("host", Published(LIMIT, WINDOW_MS))
 SERVED = Ended(classify(Signal(status=200)), 0)
 ANSWER_S = 0.02
+SWEEP_S = 0.25
 HOLD_MS = 20_000
 FOR_EVER_MS = 10**9
 
@@ -91,9 +92,13 @@ async def contend(url, port, name, callers):
     for _ in range(int(callers)):
         client.want()
     print("ready", flush=True)
-    while True:
-        await asyncio.sleep(0.25)
+
+    def sweep():
         client.pump.sweep()
+        loop.call_later(SWEEP_S, sweep)
+
+    sweep()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

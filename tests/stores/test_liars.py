@@ -6,8 +6,9 @@ import random
 
 import msgspec
 import pytest
-from gates import ask, asked, opened, until
+from gates import ask, asked, opened
 
+from eventually import eventually
 from swarmgate.core.answers import Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
@@ -111,7 +112,7 @@ def test_what_was_answered_is_told_though_the_server_dies_with_the_next(tmp_path
 
     async def main():
         async with fake(tmp_path, good(EVALSHA=answer)) as url, opened(url, c=COUNTER) as store:
-            await until(lambda: scripts == [1])
+            await eventually(lambda: scripts == [1])
             events = await asyncio.gather(*[asked(store, ask(f"l{one}", ("c", 1, 0))) for one in range(100)])
             assert events == [Granted(5, 0, 9)] * 64 + [StoreLost(Reason.GATE_STORE_UNREACHABLE)] * 36
             assert scripts == [1, 64, 36]
@@ -125,7 +126,7 @@ def test_a_server_that_never_answers_the_script_gives_way_to_the_next_which_hear
     async def main():
         async with fake(tmp_path, good(EVALSHA=None)) as url, opened(url, server.url, c=COUNTER) as store:
             store.settle("x", (), last=True)
-            await until(lambda: store.births == 1)
+            await eventually(lambda: store.births == 1)
             assert (store.trouble, store.losses) == (None, 1)
             assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
 
@@ -147,7 +148,7 @@ def test_a_server_that_never_answers_the_script_gives_way_to_the_next_which_hear
 def test_a_server_that_is_not_fit_is_not_asked(tmp_path, answers, trouble):
     async def main():
         async with fake(tmp_path, answers) as url, opened(url, c=COUNTER) as store:
-            await until(lambda: store.trouble is trouble)  # on a busy machine the first answer may come too late
+            await eventually(lambda: store.trouble is trouble)  # on a busy machine the first answer may come too late
             assert await asked(store, ask("x", ("c", 1, 0))) == StoreLost(trouble)
 
     asyncio.run(main())
@@ -202,7 +203,7 @@ def test_a_late_answer_is_never_taken_for_anothers(tmp_path, server):
         if isinstance(event, Granted):
             assert event.expires_ms - event.now_ms == lease_ms
         else:
-            await until(lambda: store.trouble is None)
+            await eventually(lambda: store.trouble is None)
 
     async def caller(store, first, heard):
         for number in range(first, first + 60):
@@ -218,6 +219,6 @@ def test_a_late_answer_is_never_taken_for_anothers(tmp_path, server):
             assert store.losses >= 3
             assert granted > 600
             # what was granted to nobody is released; what was granted is still held
-            await until(lambda: int(server.client.hget("{sg:d}b:c", "pending")) == granted)
+            await eventually(lambda: int(server.client.hget("{sg:d}b:c", "pending")) == granted)
 
     asyncio.run(main())

@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from gates import BUCKET, ask, asked, opened, until
+from gates import BUCKET, ask, asked, opened
 
-from conftest import wait_for
+from eventually import at_last, eventually
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.core.limits import BudgetKind, Limits
@@ -29,8 +29,14 @@ async def flood(store, until_told, heard):
         number += 1
         event = await asked(store, ask(f"{id(heard)}.{number}", ("a", 1, 0)))
         heard.append(event)
-        if not isinstance(event, Granted):
-            await asyncio.sleep(0.001)
+        if isinstance(event, StoreLost):
+            await eventually(lambda: store.trouble is None or until_told.is_set(), 30)
+
+
+async def more(heard, events):
+    """Wait until so many more were heard."""
+    until = len(heard) + events
+    await eventually(lambda: len(heard) >= until, 30)
 
 
 def kept_its_bound(events, losses=0):
@@ -45,7 +51,7 @@ def test_a_server_that_forgot_the_script_is_given_it_and_nobody_notices(own_serv
             flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
             for _ in range(20):
                 own_server.client.script_flush()
-                await asyncio.sleep(0.01)
+                await more(heard, 20)
             stop.set()
             await flooding
             assert {type(event) for event in heard} <= {Granted, Denied}
@@ -60,10 +66,10 @@ def test_a_flush_under_load_is_a_birth_and_keeps_the_bound(own_server):
             stop, heard = asyncio.Event(), []
             flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
             for births in (2, 3):
-                await asyncio.sleep(0.3)
+                await more(heard, 500)
                 own_server.client.flushall()
-                await until(lambda births=births: store.births == births)
-            await asyncio.sleep(0.3)
+                await eventually(lambda births=births: store.births == births)
+            await more(heard, 500)
             stop.set()
             await flooding
             assert {type(event) for event in heard} <= {Granted, Denied}
@@ -82,15 +88,15 @@ def test_a_killed_server_comes_back_cold(own_server, options):
         async with opened(own_server.url, a=BUCKET) as store:
             stop, heard = asyncio.Event(), []
             flooding = asyncio.gather(*[flood(store, stop, heard) for _ in range(4)])
-            await asyncio.sleep(0.3)
+            await more(heard, 500)
             own_server.kill()
-            await until(lambda: store.trouble is Reason.GATE_STORE_UNREACHABLE)
+            await eventually(lambda: store.trouble is Reason.GATE_STORE_UNREACHABLE)
             before = len(heard)
             own_server.start()
             back = time.monotonic()
-            await until(lambda: store.births == 2)
+            await eventually(lambda: store.births == 2)
             assert time.monotonic() - back < 2
-            await until(lambda: any(isinstance(event, Granted) for event in heard[before:]))
+            await eventually(lambda: any(isinstance(event, Granted) for event in heard[before:]))
             stop.set()
             await flooding
             lost = {event.reason for event in heard if isinstance(event, StoreLost)}
@@ -114,7 +120,7 @@ def test_llm_gateways_58_a_frozen_server_is_lost_within_100_ms_and_comes_back(ow
                 assert {Reason.GATE_STORE_SILENT} <= reasons <= {Reason.GATE_STORE_SILENT, Reason.GATE_STORE_CROWDED}
         finally:
             own_server.thaw()
-        await until(lambda: store.trouble is None, 2)
+        await eventually(lambda: store.trouble is None, 2)
         await asked(store, ask("again", ("c", 1, 0)))
         pending = own_server.client.hget("{sg:d}b:c", "pending")
         assert pending == b"0", "what the server granted to nobody is released"
@@ -144,9 +150,14 @@ def test_a_crowd_is_told_at_once_and_the_others_as_ever(own_server):
             stand = int(STAND_S / USUAL_OPERATION_S) + 1
             assert reasons == {Reason.GATE_STORE_SILENT: stand, Reason.GATE_STORE_CROWDED: 500 - stand}
             assert store.crowded == 500 - stand
-            await until(lambda: store.trouble is None, 2)
+            await eventually(lambda: store.trouble is None, 2)
 
     asyncio.run(main())
+
+
+def ran(client):
+    """Scripts that the server has run."""
+    return client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]
 
 
 def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
@@ -156,10 +167,11 @@ def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
     ]
     try:
         busy = own_server.client
-        wait_for(lambda: int(busy.hget("{sg:d}b:slots", "pending") or 0) == 3)
-        time.sleep(0.3)
+        at_last(lambda: int(busy.hget("{sg:d}b:slots", "pending") or 0) == 3)
+        scripts = ran(busy)
+        at_last(lambda: ran(busy) > scripts + 200)
         gates[0].kill()
-        time.sleep(0.6)
+        at_last(lambda: ran(busy) > scripts + 600)
     finally:
         for gate in gates:
             gate.kill()
@@ -174,10 +186,8 @@ def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
     async def main():
         async with opened(own_server.url, slots=Limits(BudgetKind.LEASES, burst=3, lease_ms=500)) as store:
             event = await asked(store, ask("all", ("slots", 0, 3)))
-            for _ in range(1_000):
-                if isinstance(event, Granted):
-                    break
-                await asyncio.sleep(0.002)
+            end = asyncio.get_running_loop().time() + 5
+            while not isinstance(event, Granted) and asyncio.get_running_loop().time() < end:
                 event = await asked(store, ask("all", ("slots", 0, 3)))
             assert last_ms <= event.now_ms
             assert not left or event.now_ms <= last_ms + 1_000
@@ -204,7 +214,7 @@ def test_a_server_of_the_wrong_kind_is_refused_and_the_next_one_taken(own_server
         async with opened(own_server.url, c=COUNTER) as store:
             assert await asked(store, ask("x", ("c", 1, 0))) == StoreLost(trouble)
         async with opened(own_server.url, server.url, c=COUNTER) as store:
-            await until(lambda: store.trouble is None)
+            await eventually(lambda: store.trouble is None)
             assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
 
     asyncio.run(main())
@@ -240,9 +250,9 @@ def test_a_server_that_runs_a_long_script_is_busy_and_comes_back(own_server):
             heard = []
             while StoreLost(Reason.GATE_STORE_BUSY) not in heard[:1_000]:
                 heard.append(await asked(store, ask("y", ("c", 1, 0))))
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0)
             own_server.client.script_kill()
             endless.disconnect()
-            await until(lambda: store.trouble is None, 2)
+            await eventually(lambda: store.trouble is None, 2)
 
     asyncio.run(main())

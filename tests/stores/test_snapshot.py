@@ -46,7 +46,7 @@ steps = st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 9), st.booleans
 @given(steps, st.integers(0, 20_000), st.integers(0, 20))
 def test_a_restored_book_decides_as_the_saved_one_would_have(plan, later, cost):
     book, now = used_book(plan)
-    copy = snapshot.restored(json.loads(json.dumps(snapshot.saved_form(book))), now, LIMITS)
+    copy = snapshot.restored(json.loads(json.dumps(snapshot.saved_form(book))), now, LIMITS.get)
     request = ask("next", ("a", cost, 0), ("s", 0, 1), ("c", cost, 0))
     first, second = (kernel.take(one, request, now + later) for one in (book, copy))
     assert type(first) is type(second)
@@ -73,7 +73,7 @@ def test_the_three_ways_to_start(tmp_path):
 
 
 def test_lg_14_a_book_that_is_gone_is_no_first_run(tmp_path):
-    start = snapshot.begin(tmp_path, NOW, LIMITS, has_sent=True)
+    start = snapshot.begin(tmp_path, NOW, LIMITS, journal=1)
     assert "is gone" in start.sentence
     kernel.define(start.book, "a", LIMITS["a"])
     assert isinstance(kernel.take(start.book, ask("x", ("a", 1, 0)), NOW), Denied)
@@ -118,3 +118,15 @@ def test_llm_gateways_85_budgets_of_agents_are_remembered_too(tmp_path):
     assert again.book.cells["agent a: USD"].level == 70
     snapshot.finish(tmp_path, again)
     assert "agent a: USD" not in snapshot.begin(tmp_path, NOW + 2, {}).book.cells
+
+
+def test_lg_14_a_book_of_an_earlier_run_is_not_believed(tmp_path):
+    """A backup of it, or a disk that forgot its last changes."""
+    first = snapshot.begin(tmp_path, NOW, LIMITS, journal=0)
+    snapshot.finish(tmp_path, first, journal=7)
+    backup = (tmp_path / snapshot.SAVED).read_bytes()
+    second = snapshot.begin(tmp_path, NOW, LIMITS, journal=7)
+    assert "clean stop" in second.sentence
+    snapshot.finish(tmp_path, second, journal=9)
+    (tmp_path / snapshot.SAVED).write_bytes(backup)
+    assert "is older than" in snapshot.begin(tmp_path, NOW, LIMITS, journal=9).sentence

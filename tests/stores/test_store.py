@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
-from gates import ask, asked, opened, until
+from gates import ask, asked, opened
 
+from eventually import eventually
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Usage
 from swarmgate.core.events import StoreLost
@@ -58,7 +59,7 @@ def test_what_is_taken_settled_renewed_and_released(server):
 def test_a_birth_begins_with_the_connection_not_with_the_first_call(server):
     async def main():
         async with opened(server.url, s=Limits(BudgetKind.LEASES, burst=1, lease_ms=60_000)) as store:
-            await until(lambda: store.births == 1)
+            await eventually(lambda: store.births == 1)
             born_ms = int(server.client.hget("{sg:d}", "birth_ms"))
             cold = await asked(store, ask("x", ("s", 0, 1)))
             assert cold.not_before_ms == store.birth_ms + 60_000 == born_ms + 60_000

@@ -27,15 +27,16 @@ from swarmgate.core.record import Call
 from swarmgate.engine.clock import LoopClock, unix_ms
 from swarmgate.gate.once import Ask
 from swarmgate.gate.service import Gate, Plan
+from swarmgate.ports import NearStore
 from swarmgate.providers.tables import dialect_named, dialect_of
 from swarmgate.stores.journal import counters, learned
 from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
-from swarmgate.stores.journal.segments import FOLDER, listed
+from swarmgate.stores.journal.segments import FOLDER, newest
+from swarmgate.stores.journal.writer import Writer
 from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.memory import snapshot
-from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring import gate, plan
 
 YOUNG_OBJECTS = 10_000  # between two looks for cycles: a call makes some hundred objects, and its end frees them
@@ -111,7 +112,7 @@ def _journal(
             restored = counters.restore(folder, kept.book, _limits_named(served), clock.now_ms())
             if restored:
                 setting.say(f"{restored} counters go on from what the journal has of them")
-        return FileJournal(loop, clock, unix_ms, folder, setting.say)
+        return FileJournal(loop, clock, unix_ms, Writer(folder, clock.now_ms(), setting.say))
     except OSError as error:
         raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
 
@@ -160,7 +161,7 @@ class Beginnings:
     def __call__(self, budget: str, target: str, at_ms: int) -> None:
         """An attempt is about to take from it."""
         published = self._gate.published.get(budget)
-        cell = self._gate.store.book.cells.get(budget) if isinstance(self._gate.store, MemoryStore) else None
+        cell = self._gate.store.book.cells.get(budget) if isinstance(self._gate.store, NearStore) else None
         if budget in self._told or published is None or cell is None:
             return
         if len(self._told) >= MOST_TOLD:
@@ -207,7 +208,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         adopted = in_force.adopt(limits_of(served), AT_START, now_ms)
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None
-        kept = snapshot.begin(state, now_ms, budgets, others, has_sent=bool(listed(state / FOLDER)))
+        kept = snapshot.begin(state, now_ms, budgets, others, journal=newest(state / FOLDER))
         in_force.save()
         if served.egress is not None:
             before, ahead_ms = learned.load(state, setting.say), unix_ms() - now_ms
@@ -224,8 +225,11 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
     try:
         yield served._replace(budgets=budgets), in_force, kept
     finally:
-        in_force.save()  # numbers that learned changes were given are not given again
-        snapshot.finish(state, kept)
+        try:
+            in_force.save()  # numbers that learned changes were given are not given again
+            snapshot.finish(state, kept, journal=newest(state / FOLDER))
+        except OSError as error:
+            setting.say(f"{state} cannot keep the budgets ({error.strerror}): the next start is cold")
 
 
 class _Data:

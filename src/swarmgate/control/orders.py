@@ -25,11 +25,11 @@ from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.operate import Change
 from swarmgate.gate.service import Gate, Plan
+from swarmgate.ports import NearStore
 from swarmgate.stores.journal import rows
 from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
 from swarmgate.stores.journal.journal import FileJournal
-from swarmgate.stores.memory.store import MemoryStore
 
 MOST_CALLS: Final = 1_000
 _LONGEST_REASON: Final = 500
@@ -43,7 +43,7 @@ class DataOrders:
         self, gate: Gate, journal: FileJournal, in_force: InForce, limits: dict[str, Limit], audit: Audit
     ) -> None:
         assert gate.operator is not None
-        assert isinstance(gate.store, MemoryStore)
+        assert isinstance(gate.store, NearStore)
         self._operator = gate.operator
         self._gate = gate
         self._store = gate.store

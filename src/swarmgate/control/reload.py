@@ -11,7 +11,7 @@ from swarmgate.core.limits import BadLimit
 from swarmgate.gate.reload import kinds, reload
 from swarmgate.gate.service import Gate
 from swarmgate.http1.tls import renew
-from swarmgate.stores.memory.store import MemoryStore
+from swarmgate.ports import NearStore
 from swarmgate.wiring import plan
 
 LIVE: Final = frozenset(
@@ -40,7 +40,7 @@ class Reload:
     def do(self, again: Callable[[], Config]) -> None:
         """Read it and serve it; whatever is wrong leaves the old one in force."""
         store = self._gate.store
-        assert isinstance(store, MemoryStore)
+        assert isinstance(store, NearStore)
         try:
             fresh = again()
             live = self._config.model_copy(update={name: getattr(fresh, name) for name in LIVE})

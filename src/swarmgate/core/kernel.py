@@ -145,37 +145,40 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
         cell = book.cells.get(name)
         if cell is None:
             continue
-        limits = cell.limits
         if now_ms != cell.at_ms:
             if cell.drain or cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
                 touch(cell, now_ms)
-            else:  # nothing moves in it
-                cell.at_ms = now_ms
+            cell.at_ms = now_ms  # where nothing moves, that is all
         held = cell.leases.get(lease)
-        if limits.kind is BudgetKind.LEASES:
-            if told > 0 and held is None:
-                room = EXACT - 1 - cell.pending
-                if room > 0:  # nothing is no hold
-                    hold(cell, lease, min(told, room), now_ms + ADOPTED_MS)
-            elif limits.hold_ms:
+        if cell.limits.kind is BudgetKind.LEASES:
+            if held is None and told > 0:
+                _adopt(cell, lease, told, now_ms)
+            elif held is not None and cell.limits.hold_ms:
                 end_hold(cell, lease, now_ms)
             elif held is not None and not held.firm:
                 cell.pending -= held.amount
                 del cell.leases[lease]
             continue
         used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
-        over = used - (held.amount if held else reserved)
-        if over < 0:
-            over = 0
-        debt = min(EXACT - 1, debt + over)
-        charge(cell, used if held else over, now_ms)
-        if held is not None:
+        if held is None:  # it lapsed and was charged
+            used = over = max(0, used - reserved)
+        else:
+            over = used - held.amount if used > held.amount else 0
             freed = held.amount if last else min(held.amount, used)
             held.amount -= freed
             cell.pending -= freed
             if last:
                 del cell.leases[lease]
+        debt = min(EXACT - 1, debt + over)
+        charge(cell, used, now_ms)
     return now_ms, debt
+
+
+def _adopt(cell: BudgetCell, lease: str, told: int, now_ms: int) -> None:
+    """Places in use that were granted without this store are held from now on; nothing is no hold."""
+    units = min(told, EXACT - 1 - cell.pending)
+    if units > 0:
+        hold(cell, lease, units, now_ms + ADOPTED_MS)
 
 
 def release(book: Book, lease: str, names: tuple[str, ...], raw_ms: int) -> int:

@@ -184,9 +184,6 @@ class Rung(NamedTuple):
     watched: tuple[tuple[str, Route], ...] = ()
 
 
-_NO_COSTS: tuple[int, ...] = ()
-
-
 class Call:
     """One unit of egress work with identity, priority, deadline and effect."""
 
@@ -247,59 +244,85 @@ class Call:
         "written",
     )
 
+    rungs: tuple[Rung, ...]
+    room: Room
+    client: object  # handles of the adapters, opaque here
+    wire: object
+    # Who wants it, and what it is.
+    id: str
+    ticket: str  # its own id; a repeat of a deferred call carries the first one's
+    step: Step
+    team: str
+    tenant: str  # the team that its agent key names: only that one may see it
+    trace: str  # the trace id of its `traceparent`
+    surface: str  # the path that callers know it by; empty = every rung speaks it
+    model: str  # as the caller named it, where its rung names none
+    caps: dict[str, Route] | None  # what its caller takes from, by target (core/caps.py)
+    rank: int
+    effect: Effect
+    keyed: bool  # the target honours the idempotency key that the request carries
+    # How large it is, and how long it may take.
+    prompt: int
+    reserve: int
+    spared: int  # of the prompt: what a cache probably holds, so that it is not taken
+    money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
+    costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
+    context_tokens: int  # what it may grow to
+    whole_ms: int  # how long it may take on the last rung of several, where its answer is checked whole; 0 = it is not
+    arrived_ms: int
+    deadline_ms: int
+    wait_until_ms: int
+    content_ms: int  # until the first content: the trigger of degradation (essay A)
+    # Where it stands.
+    state: State
+    rung: int
+    attempt: int
+    retries: int
+    rung_tries: int
+    trail: tuple[Tried, ...]  # attempts that failed, rungs that were passed over
+    other_key_tried: bool
+    written: bool  # a write of which a byte has left in an attempt that failed ...
+    answer_lost: bool  # ... and whose answer did not come
+    committed: bool
+    delivered: bool
+    crowded: bool  # its agent has as many calls in line as one agent may
+    score: int
+    standing: tuple[str, ...]
+    offered: tuple[Route, ...]
+    route: Route | None
+    denied: Denied | None
+    lease: str  # the name under which the newest take holds reservations
+    reserved_left: int
+    asks: int
+    asked_ms: int
+    asked_turn: int  # of the room
+    old_tokens: int
+    sent_ms: int
+    alarm_ms: int  # when the sweep wakes the call; 0 = never
+    end: End | None
+    reason: Reason | None
+
     def __init__(self, identity: str, rungs: tuple[Rung, ...], room: Room, *, rank: int, arrived_ms: int) -> None:
-        self.id = identity
-        self.ticket = identity  # a repeat of a deferred call carries the first one's
+        self.id = self.ticket = identity
         self.rungs = rungs
         self.room = room
         self.rank = rank
         self.arrived_ms = arrived_ms
-        self.step = _UNATTRIBUTED
-        self.team = self.tenant = ""  # the tenant is the team that its agent key names: only that one may see it
-        # micro-units that it will probably cost where it stands, and at each rung (-1 = not known); 0, () = nobody counts
-        self.money, self.costs = 0, _NO_COSTS
-        self.model = ""  # as the caller named it, where its rung names none
-        self.caps: dict[str, Route] | None = None  # what its caller takes from, by target (core/caps.py)
-        self.trace = ""  # the trace id of its `traceparent`
-        self.effect = Effect.READ
-        self.keyed = False  # the target honours the idempotency key that the request carries
-        self.written = False  # a write of which a byte has left in an attempt that failed ...
-        self.answer_lost = False  # ... and whose answer did not come
-        self.surface = ""  # the path that callers know it by; empty = every rung speaks it
-        # what it may grow to; how long it may take on the last rung of several, where its answer is checked whole (0 = not)
-        self.context_tokens = self.whole_ms = 0
-        self.trail: tuple[Tried, ...] = ()  # attempts that failed, rungs that were passed over
-        self.prompt = self.reserve = 0
-        self.spared = 0  # of the prompt: what a cache probably holds, so that it is not taken
         self.deadline_ms = arrived_ms + 300_000
         self.wait_until_ms = arrived_ms + 20_000
-        self.content_ms = 8_000  # until the first content: the trigger of degradation (essay A)
-        self.state = State.NEW
-        self.rung = 0
-        self.attempt = 0
-        self.retries = 0
-        self.rung_tries = 0
-        self.other_key_tried = False
+        self.content_ms = 8_000
         self.score = _FIRST_SCORES[rank]
-        self.standing: tuple[str, ...] = ()
-        self.offered: tuple[Route, ...] = ()
-        self.route: Route | None = None
-        self.denied: Denied | None = None
-        self.reserved_left = 0
-        self.committed = False
-        self.crowded = False  # its agent has as many calls in line as one agent may
-        self.delivered = False
-        self.lease = ""  # the name under which the newest take holds reservations
-        self.asks = 0
-        self.old_tokens = 0
-        self.asked_ms = 0
-        self.asked_turn = 0  # of the room
-        self.sent_ms = 0
-        self.alarm_ms = 0  # when the sweep wakes the call; 0 = never
-        self.end: End | None = None
-        self.reason: Reason | None = None
-        self.client: object = None
-        self.wire: object = None
+        self.step = _UNATTRIBUTED
+        self.effect = Effect.READ
+        self.state = State.NEW
+        self.team = self.tenant = self.model = self.trace = self.surface = self.lease = ""
+        self.keyed = self.written = self.answer_lost = self.other_key_tried = False
+        self.committed = self.crowded = self.delivered = False
+        self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
+        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.whole_ms = 0
+        self.reserved_left = self.old_tokens = self.sent_ms = self.alarm_ms = 0
+        self.trail = self.costs = self.standing = self.offered = ()
+        self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 
     def __repr__(self) -> str:
         where = self.route.key if self.route else "-"

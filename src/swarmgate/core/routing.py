@@ -6,10 +6,9 @@ answer begins, a concurrency slot until it ends; tokens take the prompt at once 
 with the request's body and the answer's (design 4: Level).
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from swarmgate.core.book import Demand
 from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit, BudgetKind, Limits
 from swarmgate.core.record import Route
@@ -49,47 +48,38 @@ def budget(name: str, published: Published, kind: BudgetKind | None = None) -> B
 
 def route(key: str, budgets: Iterable[Budget]) -> Route:
     """The route of a key through these budgets."""
-    fixed: list[Demand] = []
-    metered: list[str] = []  # known in part at admission, in full at the end
-    first_byte: list[str] = []
-    whole: list[str] = []
-    ways: list[str] = []
-    weighed: list[str] = []
-    money: list[str] = []
-    inputs: list[str] = []
-    outputs: list[str] = []
-    sized = {
-        Unit.TOKENS: metered,
-        Unit.BYTES: metered,
-        Unit.INPUT_TOKENS: inputs,
-        Unit.OUTPUT_TOKENS: outputs,
-        Unit.MICRO: money,
-    }
+    parts: dict[str, list[Any]] = {name: [] for name in _PARTS}
     fresh_ms = Route._field_defaults["fresh_ms"]
-    for name, published, compiled, cost in budgets:
-        fresh_ms = min(fresh_ms, compiled.fresh_ms)
-        has_way = compiled.way() is not None
-        if has_way:
-            ways.append(name + WAY)
-        if published.unit in sized:
-            sized[published.unit].append(name)
-            weighed += ways[-1:] if has_way else []
-        elif compiled.limits.kind is BudgetKind.LEASES:
-            fixed.append((name, 0, 1))
-            (whole if published.unit is Unit.CONCURRENT else first_byte).append(name)
-        else:
-            fixed.append((name, cost, 0))
-            fixed += [(name + WAY, 0, cost)] if has_way else []
-    return Route(
-        key,
-        tuple(fixed),
-        tuple(metered),
-        tuple(first_byte),
-        tuple(whole),
-        tuple(ways),
-        tuple(weighed),
-        fresh_ms,
-        tuple(money),
-        tuple(inputs),
-        tuple(outputs),
-    )
+    for one in budgets:
+        fresh_ms = min(fresh_ms, one.compiled.fresh_ms)
+        way = one.name + WAY if one.compiled.way() is not None else ""
+        for part, what in _share(one, way):
+            parts[part].append(what)
+    return Route(key, fresh_ms=fresh_ms, **{name: tuple(found) for name, found in parts.items()})
+
+
+_PARTS = tuple(name for name in Route._fields if name not in {"key", "fresh_ms"})
+_BY_SIZE = {  # what a call takes of it depends on its size, which is known in part at admission, in full at the end
+    Unit.TOKENS: "metered",
+    Unit.BYTES: "metered",
+    Unit.INPUT_TOKENS: "inputs",
+    Unit.OUTPUT_TOKENS: "outputs",
+    Unit.MICRO: "money",
+}
+
+
+def _share(one: Budget, way: str) -> Iterator[tuple[str, Any]]:
+    """The parts of a route in which a budget stands, and its places on the way, if it has them."""
+    if way:
+        yield "ways", way
+    if one.unit in _BY_SIZE:
+        yield _BY_SIZE[one.unit], one.name
+        if way:
+            yield "weighed", way
+    elif one.compiled.limits.kind is BudgetKind.LEASES:
+        yield "fixed", (one.name, 0, 1)
+        yield ("whole" if one.unit is Unit.CONCURRENT else "first_byte"), one.name
+    else:
+        yield "fixed", (one.name, one.cost, 0)
+        if way:
+            yield "fixed", (way, 0, one.cost)

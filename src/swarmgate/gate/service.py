@@ -59,7 +59,7 @@ from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.tls import NO_TLS, Contexts
 from swarmgate.http1.upstreams import Upstreams
-from swarmgate.ports import BudgetStore, Clock, Fire, Journal
+from swarmgate.ports import BudgetStore, Clock, Fire, Journal, NearStore
 from swarmgate.stores.letters.shelf import Shelf
 
 UPKEEP_MS = 250
@@ -190,12 +190,12 @@ class Gate:
 
     def _open(self, plan: Plan) -> None:
         """The surfaces, and what is due for them a few times a second."""
-        pump, book = self.pump, getattr(self.store, "book", None)  # a shared store shows its budgets to nobody here
+        pump = self.pump
         self.ladders = plan.ladders
         self.targets = dict(plan.targets)
         # an operator may change it; hosts that are called come and go in it
         self.published = published = dict(plan.published)
-        near = book if isinstance(book, Book) else None
+        near = self.store.book if isinstance(self.store, NearStore) else None  # a shared store shows nobody its budgets
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         self.desk = Desk(pump, self.exchanges, self.targets, served)
         self.cap_callers()

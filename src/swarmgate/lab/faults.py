@@ -26,6 +26,11 @@ FaultKind = Literal[
     "client_leaves",
     "gate_crash",
     "gate_pause",
+    "gate_stop",
+    "power_loss",
+    "disk_full",
+    "disk_error",
+    "disk_lie",
     "store_cut",
     "store_lag",
     "store_frozen",
@@ -70,6 +75,19 @@ RULES: dict[FaultKind, FaultRule] = {
     "client_leaves": FaultRule("agents", True, 1, 1000, "`amount` per mille of callers leave, each at any instant"),
     "gate_crash": FaultRule("gate", True, 0, 0, "kill -9: memory and connections are gone; restart after `for_ms`"),
     "gate_pause": FaultRule("gate", True, 0, 0, "SIGSTOP: nothing runs, bytes and timers pile up; SIGCONT at the end"),
+    "gate_stop": FaultRule(
+        "gate",
+        True,
+        0,
+        16,
+        "SIGTERM: open calls are given up, budgets saved; restart after `for_ms`; power is lost at disk write `amount` of it",
+    ),
+    "power_loss": FaultRule(
+        "gate", True, 0, 0, "the machine: as kill -9, and of what was not synced any part is lost; back after `for_ms`"
+    ),
+    "disk_full": FaultRule("gate", True, 0, 0, "no file gets more room (ENOSPC)"),
+    "disk_error": FaultRule("gate", True, 1, 1000, "`amount` per mille of reads, writes and syncs fail (EIO)"),
+    "disk_lie": FaultRule("gate", True, 0, 0, "syncs that were not done are reported as done"),
     "store_cut": FaultRule(
         "gate", True, 0, 0, "this gate and the store do not reach each other; bytes arrive at the end"
     ),
@@ -196,7 +214,9 @@ def _amount(rng: Random, rule: FaultRule) -> int:
     if not rule.most:
         return 0
     amount = _any_scale(rng, max(rule.least, 1), rule.most)
-    return rng.choice((-amount, amount)) if rule.least < 0 else amount
+    if rule.least > 0:
+        return amount
+    return rng.choice((-amount, amount) if rule.least else (0, amount))
 
 
 def _any_scale(rng: Random, least: int, most: int) -> int:

@@ -33,7 +33,7 @@ DIALECT = Dialect(
         Mark(Kind.TOO_LARGE, codes=("context_length_exceeded",), statuses=(400,)),
     ),
     errors_in_200=("error", "response.error"),
-    charge=TokenCharge(per_message=1, per_call=1, reserves_output=True),
+    charge=TokenCharge(reserves_output=True),
     counts_by=CountsBy.RESOURCE,
     telltales=("x-ms-region", "apim-request-id", "x-ms-deployment-name", "azureml-model-session"),
 )

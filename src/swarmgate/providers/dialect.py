@@ -80,22 +80,12 @@ class TokenCharge(NamedTuple):
     """
     What counts against tokens per minute when a call is admitted.
 
-    The prompt is estimated as characters / 4, and `per_message` and `per_call` on top. `reserves_output`: `max_tokens` is
-    taken at once, whatever is generated. `counts_cached`: prompt tokens read from a cache count too. When the gate admits a
-    call it knows bytes, nothing of messages, and of caches the share that it saw.
+    `reserves_output`: `max_tokens` is taken at once, whatever is generated. `counts_cached`: prompt tokens read from a cache
+    count too. When the gate admits a call it knows bytes, nothing of messages, and of caches the share that it saw.
     """
 
-    per_message: int = 0
-    per_call: int = 0
     reserves_output: bool = False
     counts_cached: bool = True
-
-    def at_admission(self, characters: int, messages: int, max_tokens: int, cached_tokens: int = 0) -> int:
-        """Tokens that a call takes from the minute before anything is generated."""
-        prompt = -(-characters // 4) + self.per_message * messages + self.per_call
-        if not self.counts_cached:
-            prompt = max(0, prompt - cached_tokens)
-        return prompt + (max_tokens if self.reserves_output else 0)
 
 
 _USUAL_USAGE = UsageFields()

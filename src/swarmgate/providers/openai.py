@@ -32,7 +32,7 @@ DIALECT = Dialect(
         Mark(Kind.TOO_LARGE, codes=("context_length_exceeded",), statuses=(400,)),
     ),
     errors_in_200=("error", "response.error"),  # the second: a `response.failed` event
-    charge=TokenCharge(per_message=1, per_call=1),  # 534 recorded calls: tools, max_tokens and output take nothing
+    charge=TokenCharge(),  # 534 recorded calls: characters / 4 and one a message; tools, max_tokens and output take nothing
     counts_by=CountsBy.ORGANISATION,
     telltales=("openai-processing-ms", "openai-version", "openai-organization"),
 )

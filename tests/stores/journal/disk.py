@@ -11,6 +11,7 @@ from swarmgate.ports import AttemptFacts
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.reader import Position, read
 from swarmgate.stores.journal.segments import Retention
+from swarmgate.stores.journal.writer import Writer
 
 OK = classify(Signal(status=200))
 START_MS = 1_600_000_000_000  # files are younger: only what a test makes old is old
@@ -88,7 +89,9 @@ class Desk:
         self.loop = Turns()
         self.loop.ms = start_ms
         self.said = []
-        self.journal = FileJournal(self.loop, self.loop, self.loop.wall_ms, folder, self.said.append, keep)
+        self.journal = FileJournal(
+            self.loop, self.loop, self.loop.wall_ms, Writer(folder, start_ms, self.said.append, keep)
+        )
         self.room = Room()
         self.rungs = (rung(),)
 

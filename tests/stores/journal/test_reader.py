@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.frame import to_line
 from swarmgate.stores.journal.reader import Position, read
-from swarmgate.stores.journal.segments import Listed, Segment, listed
+from swarmgate.stores.journal.segments import Listed, begin, listed
 
 STOPS = [rows.Stop(number, number, "run", 0) for number in range(40)]
 LINES = [to_line(row) for row in STOPS]
@@ -94,7 +94,7 @@ def test_only_journals_are_read(tmp_path):
     (tmp_path / "journal-1.log").write_bytes(LINES[0])
     (tmp_path / "notes.txt").write_bytes(LINES[0])
     assert listed(tmp_path) == []
-    segment = Segment(tmp_path, 3, 100)
+    segment = begin(tmp_path, 3, 100)
     assert listed(tmp_path) == [Listed(tmp_path / f"journal-{3_000:016d}.log", 3_000)]
     segment.close()
 

@@ -18,7 +18,7 @@ from swarmgate.gate.resolve import TargetResolver
 from swarmgate.http1.dial import Dialler
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import PoolLimits, Upstreams
-from swarmgate.ports import BudgetStore, Clock
+from swarmgate.ports import BudgetStore, Clock, NearStore
 
 LIMITS = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
 
@@ -82,5 +82,4 @@ class EgressDoors:
 
 def _forgetter(store: BudgetStore) -> Callable[[str], bool]:
     """How an idle budget is let go; a shared store lets go by itself."""
-    forget: Callable[[str], bool] | None = getattr(store, "forget", None)
-    return (lambda _budget: True) if forget is None else forget
+    return store.forget if isinstance(store, NearStore) else lambda _budget: True

@@ -25,6 +25,7 @@ ADD_A_BURST: tuple[FaultKind, ...] = (
     "store_evict",
     "clock_step",
     "gate_pause",
+    "disk_lie",
 )
 Twin = Callable[[told.Scenario], World]
 

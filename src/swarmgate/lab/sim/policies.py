@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from swarmgate.config.targets import with_room
 from swarmgate.core.compiler import Compiled, Published, Unit
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.keys import KeyRing, QuotaScope
@@ -50,9 +51,14 @@ class TargetPolicy:
             for index, limit in enumerate(settings.limits)
         ]
 
+    @property
+    def largest_call(self) -> int:
+        """Tokens of the largest call of any class."""
+        return max(self._largest)
+
     def _published(self, index: int, limit: told.RateLimit | told.ConcurrencyLimit) -> Published:
         unit = Unit.CONCURRENT if isinstance(limit, told.ConcurrencyLimit) else Unit(limit.unit)
-        return Published(
+        published = Published(
             limit.assumed or limit.limit,
             0 if isinstance(limit, told.ConcurrencyLimit) else limit.window_ms,
             unit,
@@ -61,6 +67,7 @@ class TargetPolicy:
             line=f"{self.settings.name}:{index}" if self.settings.scopes > 1 else "",
             sharing=self.settings.scopes,
         )
+        return published if limit.hidden else with_room(published)
 
     def limits(self) -> Iterable[tuple[str, Limits]]:
         """Every budget and its limits."""
@@ -78,7 +85,7 @@ class TargetPolicy:
         """
         for one in () if self.hidden else self.budgets:
             compiled = one.budget.compiled.limits
-            largest = max(self._largest) if one.budget.unit is Unit.TOKENS else 1
+            largest = self.largest_call if one.budget.unit is Unit.TOKENS else 1
             _, annotations, idle = compiled.floors
             limits = replace(
                 compiled,

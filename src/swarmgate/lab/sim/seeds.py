@@ -54,21 +54,6 @@ def small(name: str, seed: int = 0) -> told.Scenario:
     Every third seed has targets that honour idempotency keys, every second one ladders of two rungs.
     """
     scenario = load_shipped(name)
-    share = min(1.0, AGENTS / scenario.agents)
-    loads = tuple(
-        load.model_copy(
-            update={
-                "agents": max(1, int(load.agents * share)),
-                "per_minute": min(
-                    load.per_minute / share,
-                    max(load.per_minute, MOST_PER_MINUTE),
-                    MOST_CALLS / max(1, int(load.agents * share)),
-                ),
-            }
-        )
-        for load in scenario.loads
-    )
-    crawls = tuple(crawl.model_copy(update={"agents": CRAWLERS}) for crawl in scenario.crawls)
     below = [*scenario.targets[1:], scenario.targets[0]] if seed % 2 and len(scenario.targets) > 1 else ()
     targets = tuple(
         target.model_copy(
@@ -81,10 +66,11 @@ def small(name: str, seed: int = 0) -> told.Scenario:
         )
         for number, target in enumerate(scenario.targets)
     )
+    share = min(1.0, AGENTS / scenario.agents)
     return scenario.model_copy(
         update={
-            "loads": loads,
-            "crawls": crawls,
+            "loads": tuple(_lighter(load, share) for load in scenario.loads),
+            "crawls": tuple(crawl.model_copy(update={"agents": CRAWLERS}) for crawl in scenario.crawls),
             "targets": targets,
             "duration_s": SECONDS,
             "warmup_s": 5,
@@ -92,6 +78,13 @@ def small(name: str, seed: int = 0) -> told.Scenario:
             "checks": (),
         }
     )
+
+
+def _lighter(load: told.Load, share: float) -> told.Load:
+    """A load of fewer agents, who want more each, so that there is still pressure."""
+    agents = max(1, int(load.agents * share))
+    per_minute = min(load.per_minute / share, max(load.per_minute, MOST_PER_MINUTE), MOST_CALLS / agents)
+    return load.model_copy(update={"agents": agents, "per_minute": per_minute})
 
 
 def trial_of(name: str, seed: int) -> Trial:

@@ -141,6 +141,8 @@ class Swarm:
         gate.pump.arrive(call)
 
     def _leave(self, gate: SimGate, call: Call) -> None:
+        if call in gate.pump.open:
+            self._weather.hit("client_leaves", (call,))
         gate.pump.fire(call, CLIENT_LEFT)
 
     def _call(self, gate: SimGate, job: Job, identity: str, now_ms: int) -> Call:

@@ -215,8 +215,8 @@ class JudgedStore(MemoryStore):
 
     __slots__ = ("_now_ms", "_umpire")
 
-    def __init__(self, clock: Clock, fire: Fire, umpire: Umpire) -> None:
-        super().__init__(clock, fire)
+    def __init__(self, clock: Clock, fire: Fire, umpire: Umpire, book: Book | None) -> None:
+        super().__init__(clock, fire, book)
         self._now_ms = clock.now_ms
         self._umpire = umpire
 

@@ -52,6 +52,7 @@ def violations(world: World) -> list[str]:
     if twice:
         found.append(f"P7: {twice} writes were done more than once")
     found += world.left_behind()
+    found += world.contradictions()
     return found
 
 

@@ -4,21 +4,24 @@ Which faults are in force: the plan of a scenario, asked at the instant at which
 Here is only the answering; what a fault does is done where it strikes (network, target, gate, store).
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from random import Random
 
+from swarmgate.core.record import Call, State
 from swarmgate.lab.faults import Fault, FaultKind
 from swarmgate.lab.sim.virtual_time import VirtualTime
 
 
 class Weather:
-    """The faults of one world."""
+    """The faults of one world; `pairs` counts in which states calls were that a fault struck."""
 
-    __slots__ = ("_rng", "_time", "met", "plan")
+    __slots__ = ("_rng", "_time", "met", "pairs", "plan")
 
     def __init__(self, plan: Sequence[Fault], time: VirtualTime, rng: Random) -> None:
         self.plan = tuple(plan)
         self.met: dict[FaultKind, int] = {}
+        self.pairs: Counter[tuple[FaultKind, State]] = Counter()
         self._time = time
         self._rng = rng
 
@@ -41,6 +44,10 @@ class Weather:
     def meet(self, kind: FaultKind) -> None:
         """Count that a fault changed something."""
         self.met[kind] = self.met.get(kind, 0) + 1
+
+    def hit(self, kind: FaultKind, calls: Iterable[Call]) -> None:
+        """A fault begins while these calls are in its reach."""
+        self.pairs.update((kind, call.state) for call in calls)
 
     def more_ms(self, kind: FaultKind, where: str) -> int:
         """The delay that a fault adds now."""

@@ -8,11 +8,13 @@ dropped. A request is delivered when it arrives; until its acknowledgement came 
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from swarmgate.core.events import CONTENT, DELIVERED, READY, Ended, Lost, LostKind, Progress
 from swarmgate.core.keys import KeyRing
 from swarmgate.core.outcome import QuotaLeft, Signal, classify
 from swarmgate.core.record import Call
+from swarmgate.lab.sim.evidence import UNSEEN
 from swarmgate.lab.sim.target import Reply, Request, SimTarget
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
@@ -24,15 +26,16 @@ LIES = (-1, 0, 1, 3_600_000, 2**53)  # a quota, or ms until its reset
 
 
 class Flight:
-    """One send on its way, by which process; `dead` flights are heard no more."""
+    """One send on its way, by which process; `dead` flights are heard no more, `held` is what a stall holds up."""
 
-    __slots__ = ("dead", "process", "request", "target")
+    __slots__ = ("dead", "held", "process", "request", "target")
 
     def __init__(self, target: SimTarget, request: Request, process: int) -> None:
         self.process = process
         self.target = target
         self.request = request
         self.dead = False
+        self.held: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = None
 
 
 class SimWire:
@@ -97,6 +100,7 @@ class SimWire:
             self.idle[name] -= 1
             self.reused += 1
             self._held[call] = (name, True)
+            call.wire = UNSEEN
             self.fire(call, READY)
             return
         self.dials += 1
@@ -112,6 +116,7 @@ class SimWire:
             self.idle[name] += 1
         else:
             self._held[call] = (name, False)
+            call.wire = UNSEEN
             self.fire(call, READY)
 
     def _trip_ms(self, name: str) -> int:
@@ -150,6 +155,7 @@ class SimWire:
 
     def _reset(self, call: Call, flight: Flight) -> None:
         if not flight.dead:
+            flight.target.cancel(flight.request)
             self._end(flight)
             self.fire(call, Lost(LostKind.RESET, sent=True))
 
@@ -165,39 +171,56 @@ class SimWire:
         if flight.dead or flight.process != self._process:
             target.cancel(flight.request)  # the end of its connection comes right behind it
             return
-        self._later(self._time.now_ms() + back_ms, self._delivered, call, flight)
+        here_ms = self._time.now_ms() + back_ms
+        self._later(here_ms, self._comes, flight, self._delivered, call)
         if self._weather.strikes("loss", target.settings.name):
             return
-        now_ms = self._time.now_ms()
+        if self._weather.strikes("reset", target.settings.name):
+            self._later(here_ms + self._rng.randint(0, reply.last_ms), self._reset, call, flight)
         if reply.status != 200:
-            self._later(now_ms + back_ms + reply.last_ms, self._refused, call, flight, reply)
+            self._later(here_ms + reply.last_ms, self._comes, flight, self._refused, call, reply)
             return
         output = flight.request.output
         if reply.last_ms > reply.first_ms:
-            self._later(now_ms + back_ms + reply.first_ms, self._content, call, flight)
+            self._later(here_ms + reply.first_ms, self._comes, flight, self._content, call)
             for at_ms in range(reply.first_ms + PROGRESS_MS, reply.last_ms, PROGRESS_MS):
                 part = output * PROGRESS_MS // reply.last_ms
-                self._later(now_ms + back_ms + at_ms, self._progress, call, flight, part)
+                self._later(here_ms + at_ms, self._comes, flight, self._progress, call, part)
                 output -= part
-        self._later(now_ms + back_ms + reply.last_ms, self._ended, call, flight, output)
+        self._later(here_ms + reply.last_ms, self._comes, flight, self._ended, call, output)
 
-    def _delivered(self, call: Call, flight: Flight) -> None:
-        if call.wire is flight and not flight.dead:
+    def _comes(self, flight: Flight, act: Callable[..., None], *arguments: Any) -> None:
+        """Bytes of the target come in their order, after a stall all of them at once; those of a dead flight never."""
+        if flight.held is not None:
+            flight.held.append((act, arguments))
+            return
+        moves_ms = self._weather.moves_at_ms(flight.target.settings.name)
+        if moves_ms > self._time.now_ms() and not flight.dead:
+            flight.held = [(act, arguments)]
+            self._later(moves_ms, self._flush, flight)
+        elif not flight.dead:
+            act(flight, *arguments)
+
+    def _flush(self, flight: Flight) -> None:
+        held, flight.held = flight.held or [], None
+        for act, arguments in held:
+            if not flight.dead:
+                act(flight, *arguments)
+
+    def _delivered(self, flight: Flight, call: Call) -> None:
+        if call.wire is flight:
             self.fire(call, DELIVERED)
 
-    def _content(self, call: Call, flight: Flight) -> None:
-        if not flight.dead:
-            self.fire(call, CONTENT)
+    def _content(self, _flight: Flight, call: Call) -> None:
+        self.fire(call, CONTENT)
 
-    def _progress(self, call: Call, flight: Flight, part: int) -> None:
-        if not flight.dead:
-            self.fire(call, Progress(part))
+    def _progress(self, _flight: Flight, call: Call, part: int) -> None:
+        self.fire(call, Progress(part))
 
-    def _ended(self, call: Call, flight: Flight, output: int) -> None:
-        if not flight.dead:
-            self._close(flight)
-            self._lie(call, flight.target.settings.name)
-            self.fire(call, Ended(classify(Signal(status=200)), output))
+    def _ended(self, flight: Flight, call: Call, output: int) -> None:
+        self._close(flight)
+        self._lie(call, flight.target.settings.name)
+        self.fire(call, Ended(classify(Signal(status=200)), output))
 
     def _lie(self, call: Call, name: str) -> None:
         """A lying target's word on what remains of its quota."""
@@ -207,13 +230,12 @@ class SimWire:
             now_ms = self._time.now_ms()
             ring.report(call.route.key, QuotaLeft(remaining, max(0, now_ms + reset_ms)), call.sent_ms, now_ms)
 
-    def _refused(self, call: Call, flight: Flight, reply: Reply) -> None:
-        if not flight.dead:
-            self._close(flight)
-            concurrent = reply.status == 429 and reply.wait_ms is None
-            message = "too many concurrent requests" if concurrent else ""
-            signal = Signal(status=reply.status, message=message, hint_ms=reply.wait_ms)
-            self.fire(call, Ended(classify(signal), 0))
+    def _refused(self, flight: Flight, call: Call, reply: Reply) -> None:
+        self._close(flight)
+        concurrent = reply.status == 429 and reply.wait_ms is None
+        message = "too many concurrent requests" if concurrent else ""
+        signal = Signal(status=reply.status, message=message, hint_ms=reply.wait_ms)
+        self.fire(call, Ended(classify(signal), 0))
 
     def _close(self, flight: Flight) -> None:
         self._end(flight)

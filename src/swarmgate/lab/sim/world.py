@@ -20,7 +20,9 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.lab import scenario as told
 from swarmgate.lab.crawl import players, with_hosts
-from swarmgate.lab.faults import Fault
+from swarmgate.lab.faults import RULES, Fault, FaultKind, gate_names
+from swarmgate.lab.sim.disk import SimDisk
+from swarmgate.lab.sim.evidence import contradictions
 from swarmgate.lab.sim.gate import LONG_AGO_MS, Setting, SimGate, Watcher
 from swarmgate.lab.sim.idleness import could_run, leaders
 from swarmgate.lab.sim.policies import NO_CALL, TargetPolicy
@@ -38,7 +40,7 @@ PROBE_MS = 1_000
 LOOKS_AT_SHARED = 7  # what another process frees is found within 5 s (core/denial.py), and then the store must answer
 LOOKS_AT_ORPHANS = 15  # longer than a drawn fault delays a settlement
 LOSE_WORDS = frozenset(
-    {"gate_crash", "store_down", "store_failover", "store_lag"}
+    {"gate_crash", "power_loss", "gate_stop", "store_down", "store_failover", "store_lag"}
 )  # a settlement is lost, or very late
 
 
@@ -52,34 +54,12 @@ class World:
         rng = Random(seed)
         faults = scenario.faults if plan is None else plan
         self.weather = Weather(faults, self.time, Random(rng.getrandbits(64)))
-        self.targets = {
-            target.name: SimTarget(target, self.time, Random(rng.getrandbits(64))) for target in scenario.targets
-        }
-        for name, target in self.targets.items():
-            self._trouble(name, target)
+        self.targets = {target.name: self._target(target, rng) for target in scenario.targets}
         self.policies = {target.name: TargetPolicy(target, self._largest(target.name)) for target in scenario.targets}
         self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)))
         self.shared = self._shared(faults)
-        self.gates: list[SimGate] = []
-        setting = Setting(
-            self.time,
-            self.weather,
-            Watcher(self._sent, self._noted, self._ended),
-            tuple(self.policies.values()),
-            self.umpire,
-            self.shared,
-            scenario.gates,
-        )
-        for number in range(scenario.gates):
-            wire = SimWire(
-                self.time,
-                self.weather,
-                Random(rng.getrandbits(64)),
-                self.targets,
-                self._request,
-            )
-            self.gates.append(SimGate(f"gate-{number + 1}", setting, wire))
-        self.sent_to_empty_key = 0
+        self.gates = self._open_gates(rng)
+        self.sent_to_empty_key = self.idled = self.orphaned = 0
         self.stops: list[tuple[int, int]] = []
         self.wall_s = 0.0
         self._empty_until_ms: dict[tuple[str, int], int] = {}
@@ -87,17 +67,31 @@ class World:
         self._waited = False
         self.words_are_lost = any(fault.kind in LOSE_WORDS for fault in faults)
         self._orphaned: dict[tuple[str, str], int] = {}
-        self.orphaned = 0
         self._idle: dict[Call, tuple[int, int]] = {}  # by call: how often it had asked, and looks since
-        self.idled = 0
         self.swarm = Swarm(self.time, self.weather, self.gates, players(scenario, seed), scenario)
         for fault in faults:
             self._strike(fault)
 
-    def _trouble(self, name: str, target: SimTarget) -> None:
-        target.slower_ms = lambda: self.weather.more_ms("latency_spike", name)
-        target.unwell = lambda: self.weather.strikes("brownout", name)
-        target.lies = lambda: self.weather.strikes("lie", name)
+    def _target(self, settings: told.Target, rng: Random) -> SimTarget:
+        name, weather = settings.name, self.weather
+        target = SimTarget(settings, self.time, Random(rng.getrandbits(64)))
+        target.slower_ms = lambda: weather.more_ms("latency_spike", name)
+        target.unwell = lambda: weather.strikes("brownout", name)
+        target.lies = lambda: weather.strikes("lie", name)
+        return target
+
+    def _open_gates(self, rng: Random) -> list[SimGate]:
+        time, weather, policies = self.time, self.weather, tuple(self.policies.values())
+        watcher = Watcher(self._sent, self._noted, self._ended)
+        setting = Setting(time, weather, watcher, policies, self.umpire, self.shared, self.scenario.gates)
+        wires = [
+            SimWire(time, weather, Random(rng.getrandbits(64)), self.targets, self._request)
+            for _ in range(self.scenario.gates)
+        ]
+        return [
+            SimGate(name, setting, wire, SimDisk(name, time, weather, Random(rng.getrandbits(64))))
+            for name, wire in zip(gate_names(len(wires)), wires, strict=True)
+        ]
 
     def _largest(self, target: str) -> tuple[int, int, int]:
         largest = list(NO_CALL)
@@ -115,13 +109,28 @@ class World:
         return SimStore(self.time, self.weather, self.umpire.watch, birth_ms=LONG_AGO_MS)
 
     def _strike(self, fault: Fault) -> None:
-        gate = next((gate for gate in self.gates if gate.name == fault.where), None)
-        if fault.kind == "gate_crash" and gate is not None:
-            self.time.at(fault.at_ms, self._crash, gate, fault)
-        elif fault.kind == "gate_pause" and gate is not None:
-            self.time.at(fault.at_ms, gate.stop_until, fault.ends_ms)
-        elif fault.kind == "revision":
+        gates = [gate for gate in self.gates if gate.name == fault.where]
+        self.time.at(fault.at_ms, self._begins, fault, gates)
+        strikes: dict[FaultKind, Callable[[SimGate, Fault], None]] = {
+            "gate_crash": self._crash,
+            "gate_stop": self._end,
+            "power_loss": self._power_loss,
+            "gate_pause": lambda gate, _: gate.stop_until(fault.ends_ms),
+        }
+        if fault.kind == "revision":
             self.time.at(fault.at_ms, self._revise, fault)
+        for gate in gates if fault.kind in strikes else ():
+            self.time.at(fault.at_ms, strikes[fault.kind], gate, fault)
+
+    def _begins(self, fault: Fault, gates: list[SimGate]) -> None:
+        """Count the calls in its reach: those of its target, of its gate, or of all that use the store."""
+        place = RULES[fault.kind].place
+        if place == "agents":  # counted as each caller leaves
+            return
+        calls = (call for gate in gates or self.gates if gate.alive for call in gate.pump.open)
+        if place == "target":
+            calls = (call for call in calls if call.rungs[call.rung].target == fault.where)
+        self.weather.hit(fault.kind, calls)
 
     def _revise(self, fault: Fault) -> None:
         """The operator tells every gate."""
@@ -136,11 +145,28 @@ class World:
                 gate.later(self.time.now_ms(), gate.pump.revise, name, limits.revision - 1, limits, done)
 
     def _crash(self, gate: SimGate, fault: Fault) -> None:
-        if not gate.alive:
-            return
-        calls = gate.kill()
-        self.swarm.gate_died(calls)
-        self.time.at(fault.ends_ms, gate.start)
+        if gate.alive:
+            self.weather.meet("gate_crash")
+            self.swarm.gate_died(gate.kill())
+            self.time.at(fault.ends_ms, gate.start)
+
+    def _power_loss(self, gate: SimGate, fault: Fault) -> None:
+        self.weather.meet("power_loss")
+        starts_again = gate.alive
+        self.swarm.gate_died(gate.lose_power())
+        if starts_again:
+            self.time.at(fault.ends_ms, gate.start)
+
+    def _end(self, gate: SimGate, fault: Fault) -> None:
+        """A process that is frozen hears of it when it runs on."""
+
+        def end() -> None:
+            self.weather.meet("gate_stop")
+            gate.evidence.disk.cut_at_write(fault.amount)
+            gate.end()
+            self.time.at(max(fault.ends_ms, self.time.now_ms()), gate.start)
+
+        gate.later(self.time.now_ms(), end)
 
     def _request(self, call: Call) -> Request:
         return self.swarm.request(call)
@@ -186,6 +212,11 @@ class World:
         for book, now_ms in self._books():
             kernel.advance(book, now_ms)  # a clock that was set back counts on from when somebody looks
         self.time.run(self.time.now_ms() + LEASES_END_MS)  # those of dead processes, and the holds after them
+
+    def contradictions(self) -> list[str]:
+        """Where the gates' journals and the targets' witnesses do not agree."""
+        arrivals = (row for one in self.targets.values() for witness in one.witnesses for row in witness.arrivals)
+        return contradictions([gate.evidence for gate in self.gates], arrivals, is_calm=not self.weather.plan)
 
     def writes_twice(self) -> int:
         """Writes that were done more than once, wherever."""
@@ -254,4 +285,4 @@ class World:
 
 def _adds_a_burst(fault: Fault) -> bool:
     """Whether admission itself may add a burst for it, once (design 2: P1)."""
-    return fault.kind == "store_evict" or fault.jumps_forward
+    return fault.kind in {"store_evict", "disk_lie"} or fault.jumps_forward

@@ -14,6 +14,8 @@ from swarmgate.core.book import Book
 from swarmgate.core.kernel import define
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import charge, touch
+from swarmgate.engine.disk import DISK
+from swarmgate.ports import Disk
 from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.segments import listed
 
@@ -64,13 +66,13 @@ def held(book: Book, counters: Iterable[str]) -> Held:
     return found
 
 
-def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None], now_ms: int) -> int:
+def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None], now_ms: int, disk: Disk = DISK) -> int:
     """
     Let a book that starts after a crash hold what its counters held; how many did.
 
     `limits_of` gives the limits in force of a budget by name, None if there are none any more. Errors: OSError.
     """
-    found = last(folder)
+    found = last(folder, disk)
     restored = 0
     for name, slices in found.items():
         limits = limits_of(name)
@@ -85,23 +87,23 @@ def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None],
     return restored
 
 
-def last(folder: Path) -> Held:
+def last(folder: Path, disk: Disk = DISK) -> Held:
     """What counters held when the last gate stopped writing this journal. Errors: OSError."""
     after: list[rows.Counters | rows.Intent] = []
-    for segment in reversed(listed(folder)):
-        found, is_whole = _in(folder, segment.number)
+    for segment in reversed(listed(folder, disk)):
+        found, is_whole = _in(folder, segment.number, disk)
         after = found + after
         if is_whole:
             break
     return _held(after)
 
 
-def _in(folder: Path, number: int) -> tuple[list[rows.Counters | rows.Intent], bool]:
+def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | rows.Intent], bool]:
     """From the last whole row of counters in a segment on, if there is one: what tells of counters."""
     found: list[rows.Counters | rows.Intent] = []
     is_whole, at = False, reader.Position(number)
     while at.segment == number:
-        batch = reader.read(folder, at)
+        batch = reader.read(folder, at, disk)
         for row in batch.rows:
             if isinstance(row, rows.Counters):
                 if row.whole:

@@ -6,7 +6,6 @@ A budget's revision counts its own changes; the policy's number counts all of th
 kept beside, and numbers go on beyond any that it may have given out.
 """
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -17,6 +16,7 @@ import msgspec
 
 from swarmgate.core.compiler import Published
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.engine.disk import DISK
 from swarmgate.stores.journal import rows
 
 FILE: Final = "limits.json"
@@ -124,13 +124,7 @@ class InForce:
     def save(self, ahead: int = 0) -> None:
         """Put it on file, whole; the next `ahead` numbers are taken too. Errors: OSError."""
         self._reserved = self.policy + ahead
-        fresh = self._path.with_suffix(".new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(_File(self._reserved, self._kept)))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
+        DISK.write(self._path, msgspec.json.encode(_File(self._reserved, self._kept)))
 
 
 class StandingLimit(NamedTuple):

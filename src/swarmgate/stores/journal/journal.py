@@ -5,10 +5,8 @@ So an intent is on file before its request's first byte leaves, whatever the loo
 call is one row, not two.
 """
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final, Protocol
 
 from swarmgate import __version__
@@ -19,10 +17,9 @@ from swarmgate.core.compiler import WAY
 from swarmgate.core.effect import Effect
 from swarmgate.core.outcome import Ejects, Outcome
 from swarmgate.core.record import Call, Route
-from swarmgate.ports import AttemptFacts
+from swarmgate.ports import Alarms, AttemptFacts
 from swarmgate.stores.journal import counters, rows
 from swarmgate.stores.journal.frame import to_line
-from swarmgate.stores.journal.segments import Retention
 from swarmgate.stores.journal.writer import Writer
 
 TICK_S: Final = 1.0
@@ -30,14 +27,16 @@ MOST_WAYS: Final = 20_000
 COUNTERS_EVERY: Final = 30  # seconds
 CLOCK_STEP_MS: Final = 1_000
 _KINDS: Final = {kind: kind.name.lower() for kind in BlockKind}
-_USUAL: Final = Retention()
 _GIVEN_UP: Final = "given_up"  # the kind of an attempt that the gate itself ended
 
 
 class PumpClock(Protocol):
-    """The clock that the pump reads before it notes anything: `read_ms` is what it read (a look costs 0.3 us)."""
+    """The clock that the pump reads before it notes anything; a look costs 0.3 us."""
 
-    read_ms: int
+    @property
+    def read_ms(self) -> int:
+        """What it read."""
+        ...
 
     def now_ms(self) -> int:
         """Milliseconds that go on evenly."""
@@ -46,10 +45,10 @@ class PumpClock(Protocol):
 
 class FileJournal:
     """
-    The journal in `folder`; `policy` is the number that attempts carry until the next revision, `book` has the counters
+    The journal that `writer` writes; `policy` is the number that attempts carry until the next revision, `book` has the counters
     whose state is kept over a crash, `on_budget` hears of budgets (a target, an instant) before the first attempt that takes from them.
 
-    `wall_ms` reads the wall clock; `run` names this life of the gate. Errors: OSError if no file can be made there.
+    `wall_ms` reads the wall clock; `run` names this life of the gate.
     """
 
     __slots__ = (
@@ -73,12 +72,10 @@ class FileJournal:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Alarms,
         clock: PumpClock,
         wall_ms: Callable[[], int],
-        folder: Path,
-        say: Callable[[str], None],
-        keep: Retention = _USUAL,
+        writer: Writer,
     ) -> None:
         now_ms = clock.now_ms()
         self._loop = loop
@@ -95,7 +92,7 @@ class FileJournal:
         self._said = counters.Said()
         self._seconds = 0
         self.run = os.urandom(6).hex()
-        self.writer = Writer(folder, now_ms, keep, say)
+        self.writer = writer
         self._tick = loop.call_later(TICK_S, self._every_second)
         self.add(rows.Boot(*self.next(), self.run, __version__, os.getpid(), wall_ms()))
 

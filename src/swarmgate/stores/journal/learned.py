@@ -7,7 +7,6 @@ cannot be read is kept beside, and learning begins anew.
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -20,6 +19,7 @@ from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Learned, Quantity, Revision
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import Limits
+from swarmgate.engine.disk import DISK
 from swarmgate.stores.journal import rows
 
 FILE: Final = "learned.json"
@@ -52,13 +52,7 @@ def load(folder: Path, say: Callable[[str], None] = lambda _: None) -> Kept:
 
 def save(folder: Path, kept: Kept) -> None:
     """Put it on file, whole. Errors: OSError."""
-    fresh = folder / f"{FILE}.new"
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(kept))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(folder / FILE)
+    DISK.write(folder / FILE, msgspec.json.encode(kept))
 
 
 class Keeping:

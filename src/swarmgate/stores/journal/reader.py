@@ -9,6 +9,8 @@ crash; it is counted and passed, as is one whose checksum does not fit, and what
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from swarmgate.engine.disk import DISK
+from swarmgate.ports import Disk
 from swarmgate.stores.journal.frame import Damaged, to_row
 from swarmgate.stores.journal.rows import Row
 from swarmgate.stores.journal.segments import listed
@@ -40,18 +42,16 @@ class Batch(NamedTuple):
     is_end: bool = False
 
 
-def read(folder: Path, position: Position) -> Batch:
+def read(folder: Path, position: Position, disk: Disk = DISK) -> Batch:
     """The next rows, at most about a megabyte of them. Errors: OSError."""
-    segments = listed(folder)  # before the file is read: what is newer than its end proves that it is whole
+    segments = listed(folder, disk)  # before the file is read: what is newer than its end proves that it is whole
     at = next((index for index, one in enumerate(segments) if one.number >= position.segment), None)
     if at is None:
         return Batch([], position, is_end=True)
     segment = segments[at]
     gone = position.segment not in {0, segment.number}
     offset = position.offset if segment.number == position.segment else 0
-    with segment.path.open("rb") as file:
-        file.seek(offset)
-        data = file.read(_CHUNK_BYTES)
+    data = disk.read(segment.path, offset, _CHUNK_BYTES)
     is_newest = at + 1 == len(segments)
     written = data.partition(b"\0")[0] if is_newest else data.rstrip(b"\0")
     whole = written.rfind(b"\n") + 1

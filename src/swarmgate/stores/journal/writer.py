@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from swarmgate.engine.disk import DISK
+from swarmgate.ports import Disk, Reserved
 from swarmgate.stores.journal.frame import to_line
 from swarmgate.stores.journal.rows import Row
-from swarmgate.stores.journal.segments import Retention, Segment, next_number, prune
+from swarmgate.stores.journal.segments import Retention, begin, next_number, prune
 
 MOST_PENDING: Final = 4_096
+_USUAL: Final = Retention()
 
 Say = Callable[[str], None]
 
@@ -35,16 +38,18 @@ class Missed(NamedTuple):
 
 class Writer:
     """
-    The end of one journal; `sequence` is the number of the newest row, `trouble` why nothing is written now.
+    The end of the journal in `folder`; `sequence` is the number of the newest row, `trouble` why nothing is written now.
 
     Errors: OSError if no segment can be made.
     """
 
     __slots__ = (
+        "_disk",
         "_first",
         "_folder",
         "_keep",
         "_now_ms",
+        "_opened_ms",
         "_pending",
         "_put",
         "_say",
@@ -55,8 +60,9 @@ class Writer:
         "trouble",
     )
 
-    def __init__(self, folder: Path, now_ms: int, keep: Retention, say: Say) -> None:
+    def __init__(self, folder: Path, now_ms: int, say: Say, keep: Retention = _USUAL, disk: Disk = DISK) -> None:
         self._folder = folder
+        self._disk = disk
         self._keep = keep
         self._say = say
         self._pending: list[bytes] = []
@@ -64,10 +70,10 @@ class Writer:
         self._now_ms = now_ms  # of the last tick without trouble
         self.durable = True
         self.trouble = ""
-        self.sequence = next_number(folder, now_ms)
-        self._segment: Segment | None = None
+        self.sequence = next_number(folder, now_ms, disk)
+        self._segment: Reserved | None = None
         self._put: Callable[[bytes], object] = _nowhere
-        self._first = 0
+        self._first = self._opened_ms = 0
         self._open(now_ms)
 
     def append(self, row: Row) -> None:
@@ -101,17 +107,20 @@ class Writer:
             if not self._segment.is_there():
                 self._unrecorded += self.sequence - self._first
                 self._fail("its file was removed")
-            elif self._segment.room.tell() and now_ms - self._segment.opened_ms >= self._keep.segment_ms:
+            elif self._segment.written() and now_ms - self._opened_ms >= self._keep.segment_ms:
                 self._open(now_ms)
         except OSError as error:
             self._fail(error.strerror or str(error))
         return None
 
     def close(self) -> None:
-        """The end of the file."""
-        if self._segment is not None:
-            self._segment.close()
-            self._segment, self._put = None, _nowhere
+        """The end of the file; one that cannot be cut to what was written keeps its empty rest, which readers pass over."""
+        segment, self._segment, self._put = self._segment, None, _nowhere
+        if segment is not None:
+            try:
+                segment.close()
+            except OSError as error:
+                self._say(f"journal: a file keeps its empty rest ({error.strerror})")
 
     def _make_room(self, line: bytes) -> None:
         """The segment is full, or there is none."""
@@ -144,12 +153,11 @@ class Writer:
 
     def _open(self, now_ms: int) -> None:
         """Go on in a new segment; the old one stays as it is if there is no room for another."""
-        fresh = Segment(self._folder, now_ms, self._keep.segment_bytes)
-        if self._segment is not None:
-            self._segment.close()
-        self._segment, self._put = fresh, fresh.room.write
+        fresh = begin(self._folder, now_ms, self._keep.segment_bytes, self._disk)
+        self.close()
+        self._segment, self._put, self._opened_ms = fresh, fresh.write, now_ms
         self._first = self.sequence
-        prune(self._folder, self._keep, now_ms, self._say)
+        prune(self._folder, self._keep, now_ms, self._say, self._disk)
 
     def _fail(self, reason: str) -> None:
         """Nothing is written until a tick can."""

@@ -3,20 +3,21 @@ What a process remembers over a clean stop, and whether it may (design 4: Cold s
 
 A file marks that a gate runs; a clean stop replaces it by the saved book. Where the mark is found without its gate, the
 last run ended uncleanly: what it had used is unknown, so budgets start cold. A folder that never held either has never
-sent anything: budgets start warm, unless its journal knows better (reliability LG-14). Instants are those of a clock that
+sent anything: budgets start warm. The newest file of the journal says which run a book was saved by: an older book, from a
+backup or from a disk that forgot its last changes, is not believed (reliability LG-14). Instants are those of a clock that
 goes on over restarts (ms since the epoch).
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarmgate.core.book import Book, Lease
 from swarmgate.core.kernel import define
 from swarmgate.core.limits import Limits
+from swarmgate.engine.disk import DISK
+from swarmgate.ports import Disk
 
 RUNNING = "running"
 SAVED = "budgets.json"
@@ -42,45 +43,58 @@ class Start(NamedTuple):
 
 
 def begin(
-    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody, *, has_sent: bool = False
+    folder: Path,
+    now_ms: int,
+    limits: Mapping[str, Limits],
+    others: LimitsOf = _nobody,
+    *,
+    journal: int = 0,
+    disk: Disk = DISK,
 ) -> Start:
     """
     Take the folder over: the book of the last clean stop, a cold one, or a warm one; then mark that a gate runs.
 
-    `others` tells the limits of budgets that are made while a gate runs: those of agents. `has_sent`: a gate has worked here,
-    whether or not its book is still there. A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as an unclean stop. Errors:
-    `FolderInUse`, OSError.
+    `others` tells the limits of budgets that are made while a gate runs: those of agents. `journal` is the number of its newest
+    file; 0 = no gate has worked here. A saved book that cannot be read is kept beside as `budgets.json.broken` and counts as
+    an unclean stop. When this returns, the mark survives a loss of power and the saved book does not. Errors: `FolderInUse`,
+    OSError; then the next start is cold, unless this one had not begun.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    was_running = (folder / RUNNING).exists()
-    lock = os.open(folder / RUNNING, os.O_RDWR | os.O_CREAT, 0o600)
+    disk.make(folder)
+    was_running = disk.exists(folder / RUNNING)
+    lock = disk.lock(folder / RUNNING)
+    if lock is None:
+        raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own")
     try:
-        flock(lock, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own") from None
-    book, sentence = _found(folder, now_ms, limits, others, was_running=was_running, has_sent=has_sent)
-    (folder / SAVED).unlink(missing_ok=True)
+        cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
+        if was_running:
+            book, sentence = _empty(now_ms, now_ms), f"the last run did not stop cleanly: {cold}"
+        else:
+            book, sentence = _found(
+                folder / SAVED, now_ms, journal, disk, lambda name: limits.get(name) or others(name)
+            )
+            sentence += f": {cold}" if book.birth_ms == now_ms else ""
+        disk.remove(folder / SAVED)
+        disk.sync(folder)
+    except OSError:
+        disk.unlock(lock)
+        raise
     return Start(book, sentence, lock)
 
 
-def _found(
-    folder: Path, now_ms: int, limits: Mapping[str, Limits], others: LimitsOf, *, was_running: bool, has_sent: bool
-) -> tuple[Book, str]:
-    saved = folder / SAVED
-    cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
-    if was_running:
-        return _empty(now_ms, now_ms), f"the last run did not stop cleanly: {cold}"
-    if not saved.exists() and has_sent:
-        return _empty(now_ms, now_ms), f"{saved} is gone, and a gate has worked here: {cold}"
-    if not saved.exists():
+def _found(saved: Path, now_ms: int, journal: int, disk: Disk, limits: LimitsOf) -> tuple[Book, str]:
+    """The book of a clean stop, and what is to be said of it; an empty one if it is missing, damaged or not the last one."""
+    if not disk.exists(saved):
+        if journal:
+            return _empty(now_ms, now_ms), f"{saved} is gone, and a gate has worked here"
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
-        book = restored(json.loads(saved.read_text(encoding="utf-8")), now_ms, limits, others)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        saved.replace(folder / f"{SAVED}.broken")
-        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error}): {cold}"
-    return book, "budgets go on from the last clean stop"
+        form = json.loads(disk.read(saved))
+        if form.get("journal", journal) != journal:
+            return _empty(now_ms, now_ms), f"{saved} is older than what a gate has sent since"
+        return restored(form, now_ms, limits), "budgets go on from the last clean stop"
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        disk.rename(saved, f"{SAVED}.broken")
+        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error})"
 
 
 def cold_ms(limits: Mapping[str, Limits]) -> int:
@@ -89,18 +103,18 @@ def cold_ms(limits: Mapping[str, Limits]) -> int:
     return max(waits, default=0)
 
 
-def finish(folder: Path, start: Start) -> None:
-    """Save the book, remove the mark and let the folder go: the next start may go on from here."""
-    text = json.dumps(saved_form(start.book), separators=(",", ":"))
-    fresh = folder / f"{SAVED}.new"
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(folder / SAVED)
-    (folder / RUNNING).unlink(missing_ok=True)
-    os.close(start.lock)
+def finish(folder: Path, start: Start, *, journal: int = 0, disk: Disk = DISK) -> None:
+    """
+    Save the book, remove the mark and let the folder go: the next start may go on from here.
+
+    `journal` is the number of its newest file. Errors: OSError; then the mark stays, and the next start is cold.
+    """
+    text = json.dumps({**saved_form(start.book), "journal": journal}, separators=(",", ":"))
+    try:
+        disk.write(folder / SAVED, text.encode())
+        disk.remove(folder / RUNNING)
+    finally:
+        disk.unlock(start.lock)
 
 
 def saved_form(book: Book) -> dict[str, Any]:
@@ -123,7 +137,7 @@ def saved_form(book: Book) -> dict[str, Any]:
     }
 
 
-def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits], others: LimitsOf = _nobody) -> Book:
+def restored(saved: dict[str, Any], now_ms: int, limits: LimitsOf) -> Book:
     """
     The saved book under the limits in force now; a budget whose unit of account changed starts cold.
 
@@ -134,7 +148,7 @@ def restored(saved: dict[str, Any], now_ms: int, limits: Mapping[str, Limits], o
     book = _empty(saved["birth_ms"], max(now_ms, saved["now_ms"]))
     book.sequence = saved["sequence"]
     for name, kept in saved["cells"].items():
-        told = limits.get(name) or others(name)
+        told = limits(name)
         if told is None:
             continue
         define(book, name, told)

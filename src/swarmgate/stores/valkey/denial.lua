@@ -66,8 +66,8 @@ local function examine(request, chosen, now_ms)
     local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
     local told = blocker(cell, request, demands, cost, reserve, now_ms)
     if told then
-      table.insert(case.blockers, told)
-      table.insert(case.blocked, { cell = cell, cost = cost, reserve = reserve })
+      case.blockers[#case.blockers + 1] = told
+      case.blocked[#case.blocked + 1] = { cell = cell, cost = cost, reserve = reserve }
       case.turn_ms = max(case.turn_ms, turn(cell, request, cost + reserve, now_ms))
       case.kind = max(case.kind, told[2])
       case.ready_ms = max(case.ready_ms, told[3])
@@ -104,19 +104,21 @@ local function first_place(request, case, now_ms)
   return request.rank * CLASS_STEP + book.sequence
 end
 
-local function stand(request, case, score, due_ms)
-  local standing, known = {}, {}
-  local function note(index)
-    if not known[index] then
-      known[index] = true
-      table.insert(standing, index)
-    end
+local function note(indices, index) -- in the order of first sight; there are few
+  for at = 1, #indices do
+    if indices[at] == index then return end
   end
-  for _, index in ipairs(request.standing) do note(index) end
+  indices[#indices + 1] = index
+end
+
+local function stand(request, case, score, due_ms)
+  local standing = {}
+  for _, index in ipairs(request.standing) do note(standing, index) end
   for _, blocked in ipairs(case.blocked) do
-    local entry = join(blocked.cell.line, request.ticket, score)
+    local line = blocked.cell.line
+    local entry = join(line, request.ticket, score, true)
     entry.at, entry.cost, entry.reserve = budget_names[blocked.cell.index], blocked.cost, blocked.reserve
-    note(blocked.cell.line.index)
+    note(standing, line.index)
   end
   for _, index in ipairs(standing) do
     local entry = join(line_at(index), request.ticket, score)
@@ -167,6 +169,7 @@ end
 
 -- The alternative that will fit first; where nothing blocks but what blocks all of them, none that follows fits sooner.
 local function first_case(request, now_ms)
+  if #request.alternatives == 1 then return examine(request, 1, now_ms) end
   local case
   local common = common_of(request.alternatives)
   for chosen = 1, #request.alternatives do

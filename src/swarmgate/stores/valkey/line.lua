@@ -35,7 +35,7 @@ end
 -- How many stand before that score, and how many at all.
 local function position(line, score)
   if line.asked ~= score then
-    line.asked, line.place = score, call('ZCOUNT', line.order, '-inf', string.format('(%.0f', score))
+    line.asked, line.place = score, call('ZCOUNT', line.order, '-inf', score - 1)
   end
   return line.place
 end
@@ -50,8 +50,14 @@ local function changed(line)
   line.pages, line.empty, line.asked, line.depth = {}, nil, nil, nil
 end
 
-local function join(line, ticket, score)
-  local entry = entry_of(line, ticket)
+local function join(line, ticket, score, anew)
+  local entry = line.known[ticket]
+  if entry == nil and anew then -- nothing that it said counts any longer
+    entry = call('HEXISTS', line.entries, ticket) == 1 and { ready_ms = 0, due_ms = 0, expires_ms = 0 }
+    line.known[ticket] = entry
+  elseif entry == nil then
+    entry = entry_of(line, ticket)
+  end
   if not entry then
     entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, event = false, cost = 0, reserve = 0, at = '' }
     line.known[ticket] = entry

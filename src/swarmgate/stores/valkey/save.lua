@@ -37,12 +37,11 @@ local function write_cell(cell)
 end
 
 local function write_line(line)
-  local flat, last_ms = {}, 0
+  local flat, row, last_ms = {}, {}, 0
   for ticket, it in pairs(line.told) do
-    flat[#flat + 1] = ticket
-    flat[#flat + 1] = cmsgpack.pack({
-      it.ready_ms, it.due_ms, it.expires_ms, it.event, it.cost, it.reserve, it.at,
-    })
+    row[1], row[2], row[3], row[4], row[5], row[6], row[7] =
+      it.ready_ms, it.due_ms, it.expires_ms, it.event, it.cost, it.reserve, it.at
+    flat[#flat + 1], flat[#flat + 2] = ticket, cmsgpack.pack(row)
     last_ms = max(last_ms, it.expires_ms)
   end
   if last_ms == 0 then return end
