@@ -15,6 +15,7 @@ from eventually import eventually
 from swarmgate.cli import app
 from swarmgate.cli.budgets import table, targets, watching
 from swarmgate.cli.exits import Exit
+from swarmgate.core.scope import Scope, key_hash
 
 sys.path.append(str(Path(__file__).parents[1] / "gate"))
 from stage import stage
@@ -50,6 +51,16 @@ def test_a_table_of_what_is_left():
     assert result.exit_code == Exit.OK, result.output
     for words in ("up: concurrent", "paused", "when a person acts", "ready", "Targets"):
         assert words in result.output
+
+
+def test_a_gate_that_asks_for_keys_is_shown_one(monkeypatch):
+    def prepare(gate):
+        gate.ask_for_keys(required=True).replace(b"p", {key_hash("sgk_a", b"p"): Scope("1")})
+
+    refused = before_gate(prepare=prepare)
+    assert (refused.exit_code, "asks agents for a key" in refused.output) == (Exit.USAGE, True)
+    monkeypatch.setenv("SWARMGATE_KEY", "sgk_a")
+    assert before_gate(prepare=prepare).exit_code == Exit.OK
 
 
 def test_a_limit_that_stands_over_the_file_is_told():
@@ -108,7 +119,7 @@ def test_no_gate_is_said_and_is_no_traceback():
     assert "no gate answers" in result.output
 
 
-@pytest.mark.parametrize("gate", ["127.0.0.1:8787", "https://127.0.0.1", "http://x:99999", "http://"])
+@pytest.mark.parametrize("gate", ["127.0.0.1:8787", "ftp://127.0.0.1", "http://x:99999", "http://"])
 def test_what_is_no_url_of_a_gate_is_said(gate):
     assert call("--gate", gate).exit_code == Exit.USAGE
 

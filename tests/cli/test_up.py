@@ -194,6 +194,13 @@ def test_an_sdk_is_pointed_at_the_gate_where_a_target_speaks_like_it(words, told
     assert ("export ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in lines) is told
 
 
+def test_agents_beyond_this_machine_are_told_a_name_and_to_bring_a_key():
+    text = 'listen = "0.0.0.0:8787"\n[access]\nagent_keys = "required"\n'
+    first, second = exports(parse(text, {}), "0.0.0.0:8787")
+    assert first == f"export OPENAI_BASE_URL=http://{socket.gethostname()}:8787/v1"
+    assert second.startswith("export OPENAI_API_KEY=sgk_...   # ")
+
+
 def test_it_does_not_call_itself():
     done = run("up", OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:8787/v1")
     assert done.returncode == 2

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from socket import gethostname
 
 import typer
 
@@ -16,6 +17,8 @@ from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import Config, from_environment, load
 from swarmgate.config.problems import FileError
 from swarmgate.wiring.models import dialect_at
+
+_ALL = frozenset({"0.0.0.0", "::"})  # noqa: S104  nothing is bound here
 
 
 def read(file: Path | None) -> Config:
@@ -43,12 +46,18 @@ def without_effect(config: Config) -> dict[str, str]:
 
 def exports(config: Config, address: str) -> Iterator[str]:
     """Lines for a shell: each SDK that a target of `config` speaks to, pointed at the gate."""
-    gate = f"{scheme(config)}://{address}"
+    host, _, port = address.rpartition(":")
+    gate = f"{scheme(config)}://{gethostname() if host in _ALL else host}:{port}"
+    key = (
+        "unused"
+        if config.access.agent_keys == "optional"
+        else "sgk_...   # one of each agent: swarmgate keys create NAME"
+    )
     yield f"export OPENAI_BASE_URL={gate}/v1"
-    yield "export OPENAI_API_KEY=unused"
+    yield f"export OPENAI_API_KEY={key}"
     if any(dialect_at(target).name == "anthropic" for target in config.targets.values()):
         yield f"export ANTHROPIC_BASE_URL={gate}"
-        yield "export ANTHROPIC_API_KEY=unused"
+        yield f"export ANTHROPIC_API_KEY={key}"
 
 
 def scheme(config: Config) -> str:

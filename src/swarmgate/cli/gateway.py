@@ -17,7 +17,7 @@ USUAL = "http://127.0.0.1:8787"
 VIEWS = "/swarmgate/v1/"
 ANSWER_S = 10.0
 SILENCE_S = 40.0  # events have a comment every 10 s
-GATE_HELP = f"The gate's data port; SWARMGATE_URL, else {USUAL}."
+GATE_HELP = f"The gate's data port; SWARMGATE_URL, else {USUAL}. SWARMGATE_KEY is an agent key, where it asks for one."
 
 
 def ask(gate: str, path: str, /, **query: str) -> Any:
@@ -38,8 +38,13 @@ def events(gate: str, path: str) -> Iterator[dict[str, Any]]:
 def _answer(gate: str, path: str, query: dict[str, str], within_s: float) -> Iterator[http.client.HTTPResponse]:
     link = connection(gate or os.environ.get("SWARMGATE_URL", "") or USUAL, within_s)
     said = {name: value for name, value in query.items() if value}
+    key = os.environ.get("SWARMGATE_KEY", "")
     try:
-        link.request("GET", VIEWS + path + (f"?{urlencode(said)}" if said else ""))
+        link.request(
+            "GET",
+            VIEWS + path + (f"?{urlencode(said)}" if said else ""),
+            headers={"x-swarmgate-key": key} if key else {},
+        )
         response = link.getresponse()
         if response.status != 200:
             raise _stop(Exit.USAGE, _reason(response.read()))
