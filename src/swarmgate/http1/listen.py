@@ -10,9 +10,11 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 BACKLOG = 4_096
 SOCKETS = 16
+ACCEPTS_A_TURN = 1  # of asyncio's own loop, which goes on for as long as it was told while no file can be opened
 HANDSHAKE_S = 10.0  # that a caller's TLS may take; until then it is no connection of anybody's
 
 
@@ -40,12 +42,10 @@ async def listen(
 ) -> Listening:
     """Listen on the first address of `host`; port 0 takes a free one. Errors: OSError."""
     within_s = None if tls is None else HANDSHAKE_S
-    first = await loop.create_server(make, host, port, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=within_s)
-    servers = [first]
-    family, kind = first.sockets[0].family, first.sockets[0].type
-    for _ in range(1, SOCKETS):
-        twin = socket.fromfd(first.sockets[0].fileno(), family, kind)
-        servers.append(
-            await loop.create_server(make, sock=twin, backlog=BACKLOG, ssl=tls, ssl_handshake_timeout=within_s)
-        )
+    create = partial(loop.create_server, make, backlog=ACCEPTS_A_TURN, ssl=tls, ssl_handshake_timeout=within_s)
+    first = await create(host, port)
+    twin = partial(socket.fromfd, first.sockets[0].fileno(), first.sockets[0].family, first.sockets[0].type)
+    servers = [first, *[await create(sock=twin()) for _ in range(1, SOCKETS)]]
+    with twin() as again:
+        again.listen(BACKLOG)  # of the port, whichever of them accepts
     return Listening(servers)
