@@ -279,6 +279,21 @@ def test_hosts_are_told_like_models_once_they_were_called():
     assert any(row["target"] == "arxiv-api/anonymous" for row in listed["budgets"])
 
 
+def test_a_plan_counts_the_bytes_that_a_step_says():
+    text = '[policies.p]\nhosts = ["p.example"]\nlimits = ["90_000_000 bytes per 60s"]\n[egress]\nunknown = "900 per 1s"\nceiling = "900 per 1s"\n'
+
+    async def scene(_running, client):
+        starts = []
+        for size in (1_000, 4_000_000):
+            steps = [{"id": name, "url": "https://p.example/", "bytes": size} for name in "abc"]
+            answer = await client.post("/swarmgate/v1/plan", json={"steps": steps})
+            starts.append(max(one["not_before_ms"] for one in answer.json()["order"]))
+        return starts
+
+    small, large = run(scene, text=LIMITED + text)
+    assert large > small + 2_000
+
+
 def test_every_limit_of_a_policy_is_told_once_its_host_was_called():
     text = '[policies.p]\nhosts = ["p.example"]\nlimits = ["5 per 1s", "90_000 bytes per 1s", "2 concurrent"]\n'
 

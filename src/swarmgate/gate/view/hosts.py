@@ -44,7 +44,7 @@ class UrlFinder:
         rung = host.rungs.get(target._replace(path_class=judged.path_class)) if host is not None else None
         if rung is None:
             rung = self._register(now_ms).place(target, asked.method, url.path).rung
-        return found_at(rung, (asked.prompt_tokens, USUAL_ANSWER_BYTES), now_ms, self._fresh)
+        return found_at(rung, (0, asked.bytes or USUAL_ANSWER_BYTES), now_ms, self._fresh)
 
     def _register(self, now_ms: int) -> Hosts:
         """One for all steps that are found at about one time; two steps to one new host share its budgets."""

@@ -42,7 +42,7 @@ _Units = Annotated[int, Meta(ge=0, le=10**9)]
 
 
 class PlanStep(msgspec.Struct, forbid_unknown_fields=True):
-    """A step as a scheduler writes it: a model with its tokens, or a URL with its method."""
+    """A step as a scheduler writes it: a model with its tokens, or a URL with its method and the bytes that come and go."""
 
     id: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[!-~]+$")]
     model: str = ""
@@ -51,6 +51,7 @@ class PlanStep(msgspec.Struct, forbid_unknown_fields=True):
     priority: str = "P1"
     prompt_tokens: _Units = 0
     output_tokens: _Units = 0
+    bytes: _Units = 0
     lasts: str = ""
 
 
