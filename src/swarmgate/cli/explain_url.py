@@ -30,7 +30,7 @@ from swarmgate.core.target import ParsedUrl, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge
 from swarmgate.facts.suffixes import load_suffix_rules
-from swarmgate.gate.egress.hosts import GROUP, joint
+from swarmgate.gate.egress.hosts import GROUP, joint, places
 from swarmgate.wiring.egress import policy_table
 
 
@@ -66,7 +66,7 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
     live = _live(gate, found)
     rows = [_row(one, live.pop(one.name, {})) for one in found.budgets]
     rows += [_row(one, {"state": "only watches"}) for one in found.watched]
-    rows += [_learned(seen) for name, seen in live.items() if name.endswith((RATE, CAP))]
+    rows += [_met(seen) for name, seen in live.items() if name.endswith((RATE, CAP)) or name == places(found.group)]
     if as_json:
         print(json.dumps(as_object(found, told, rows), indent=2))
     else:
@@ -119,10 +119,11 @@ def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
 def _live(gate: str, found: Explained) -> dict[str, dict[str, Any]]:
     """Its budgets in the gate, by name, learned ones too; none if no gate answers, which is said on the way."""
     policies = [one.name for one in found.policies if one.budgets and not one.shadow]
-    learns = {joint(found.parsed.target).authority, GROUP + found.group} if found.unknown else set()
+    learned = (joint(found.parsed.target).authority, GROUP + found.group) if found.unknown else ()
+    names = {places(found.group), *(name + kind for name in learned for kind in (RATE, CAP))}
     try:
         rows = [row for name in policies for row in ask(gate, "budgets", target=name)["budgets"]]
-        rows += [row for row in ask(gate, "budgets")["budgets"] if row["target"] in learns]
+        rows += [row for row in ask(gate, "budgets")["budgets"] if row["budget"] in names]
     except typer.Exit:
         return {}
     return {row["budget"]: row for row in rows}
@@ -143,8 +144,8 @@ def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _learned(seen: dict[str, Any]) -> dict[str, Any]:
-    """What the gate has learned of a host, or of its group, beside what is written."""
+def _met(seen: dict[str, Any]) -> dict[str, Any]:
+    """What the gate has learned of a host, or of what is unknown of its group, and the group's places."""
     told = ("budget", "unit", "limit", "window_ms", "state", "remaining", "units_free_in_ms")
     return {
         **{name: seen[name] for name in told},
@@ -160,8 +161,8 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told
     said = as_object(found, told, rows)
     facts.add_row("target", cell(said["target"]))
     facts.add_row("sent as", cell(said["url"]))
-    shared = "what is unknown of it shares a budget" if found.unknown else "what is unknown of it shares another budget"
-    facts.add_row("group", cell(f"{said['group']} ({shared})"))
+    shared = ", what is unknown of it one budget" if found.unknown else ""
+    facts.add_row("group", cell(f"{said['group']} (its hosts share its places{shared})"))
     nowhere = "none" if is_told else "none of the presets; --config names your own"
     facts.add_row("policies", ", ".join(said["policies"]) or nowhere)
     facts.add_row("path class", said["path_class"] or "none")
@@ -182,8 +183,14 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told
             amount(row),
             row["kind"],
             "what it is" if row["cost"] is None else f"{row['cost']} {row['unit']}",
-            "learned" if row["yields_permille"] is None else f"{row['yields_permille'] / 10:g} %",
+            _yield(row),
             row["state"] or "no gate",
             "/".join(str(left[rank]) for rank in ("P0", "P1", "P2")) if left else "",
         )
     console.print(table)
+
+
+def _yield(row: dict[str, Any]) -> str:
+    if row["yields_permille"] is not None:
+        return f"{row['yields_permille'] / 10:g} %"
+    return "learned" if row["budget"].endswith((RATE, CAP)) else ""
