@@ -93,6 +93,23 @@ def test_a_revision_is_in_force_for_every_gate_and_survives_a_flush_here(server)
     asyncio.run(main())
 
 
+def test_whoever_finds_a_budget_forgotten_says_so(server):
+    """What callers were told of it no longer counts (seed runaway 619: they slept on)."""
+
+    async def main():
+        async with opened(server.url, c=COUNTER) as store:
+            await remaining(store, "c")
+            forgotten = []
+            store.forgot = forgotten.append
+            await remaining(store, "c")
+            assert forgotten == []
+            server.client.flushall()
+            await remaining(store, "c")
+            assert forgotten == [("c",)]
+
+    asyncio.run(main())
+
+
 def test_what_comes_while_a_script_is_in_flight_shares_the_next_one(server):
     async def main():
         async with opened(server.url, c=COUNTER) as store:

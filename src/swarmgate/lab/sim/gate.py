@@ -239,7 +239,7 @@ class SimGate:
         link = StoreLink(shared, self._setting.time, self.name)
         guard = Guard(link, clock, self._setting.gates)
         guard.fire = self.pump.fire
-        guard.back = self.pump.reconsider
+        guard.back = link.forgot = self.pump.reconsider
         guard.modes = {
             name: OutageMode(policy.settings.store_lost)
             for policy in self._setting.policies

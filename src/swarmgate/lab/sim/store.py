@@ -90,10 +90,11 @@ class SimStore:
             if limits.revision > 1:
                 kernel.define(self.book, name, limits)
 
-    def run(self, operation: Operation) -> Reply:
-        """The reply to one command that arrives now; clients define what the server does not know."""
+    def run(self, operation: Operation, forgot: Callable[[str], None] = lambda _budget: None) -> Reply:
+        """The reply to one command that arrives now; its client defines what the server does not know, or `forgot`."""
         for name in _budgets(operation):
             if name not in self.book.cells and name in self.known:
+                forgot(name)
                 kernel.advance(self.book, self.now_ms())
                 kernel.define(self.book, name, self.known[name])
         if isinstance(operation, Take):
@@ -128,7 +129,7 @@ def _budgets(operation: Operation) -> list[str]:
 class StoreLink:
     """One gate's connection to the server (ports.BudgetStore)."""
 
-    __slots__ = ("_gate", "_later", "_store", "_time", "debt_units", "fire", "waiting")
+    __slots__ = ("_gate", "_later", "_store", "_time", "debt_units", "fire", "forgot", "waiting")
 
     def __init__(self, store: SimStore, time: VirtualTime, gate: str) -> None:
         self._store = store
@@ -136,6 +137,7 @@ class StoreLink:
         self._gate = gate
         self._later: Callable[..., None] = time.at
         self.fire: Fire
+        self.forgot: Callable[[tuple[str, ...]], None] = lambda _budgets: None  # as in stores/valkey
         self.debt_units = 0
         self.waiting: dict[str, Call] = {}  # by lease: asked and not answered
 
@@ -155,8 +157,11 @@ class StoreLink:
         self._later(self._time.now_ms() + ANSWER_MS, self._overdue, call, request)
 
     def _run_take(self, call: Call, request: Take) -> None:
-        answer = self._store.run(request)
+        answer = self._store.run(request, self._forgotten)
         self._later(self._store.heard_at_ms(self._gate), self._answered, call, request, answer)
+
+    def _forgotten(self, budget: str) -> None:
+        self._later(self._store.heard_at_ms(self._gate), self.forgot, (budget,))
 
     def _answered(self, call: Call, request: Take, answer: object) -> None:
         if self.waiting.pop(request.lease, None) is call:

@@ -41,7 +41,8 @@ class ValkeyStore:
 
     `trouble` says why nothing can be decided now (None = it can). Counted: `losses` of the server, `births` of its
     state, `clock_steps` back, `debt_units` beyond their reservations, `dropped` operations that nobody waited for,
-    `crowded` takes that were told so.
+    `crowded` takes that were told so. `forgot` is told of budgets that the server turned out not to know: what callers
+    were told of them no longer counts.
     """
 
     def __init__(self, servers: Sequence[str], deployment: str, fire: Fire) -> None:
@@ -56,6 +57,7 @@ class ValkeyStore:
         self._tried = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.fire = fire
+        self.forgot: Callable[[tuple[str, ...]], None] = lambda _budgets: None
         self.trouble: Reason | None = Reason.GATE_STORE_CLOSED
         self._operation_s = USUAL_OPERATION_S
         self.birth_ms = self.births = self.clock_steps = self.losses = self.debt_units = self.crowded = 0
@@ -233,6 +235,7 @@ class ValkeyStore:
             self._defining.add(budget)
             self._send(Query(Define(budget, self._limits[budget]), asked.since_s))
         self._send(asked._replace(again=True))
+        self._guard(self.forgot, tuple(budgets))
 
     def _revised(self, asked: Query, reply: Revised) -> None:
         operation = asked.operation
