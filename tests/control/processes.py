@@ -16,7 +16,7 @@ from eventually import eventually
 from swarmgate.control.token import FILE
 from swarmgate.stores.sql import ledger
 
-KEY = "sk-canary-5b1d"
+KEY = "sk-canary-5b1d9e72c04fa6b8"
 COMMAND = [sys.executable, "-c", "from swarmgate.cli import main; main()"]
 TEXT = """
 [targets.up]

@@ -219,7 +219,7 @@ class DataOrders:
 
     def _budget(self, name: str, now_ms: int) -> Said:
         seen, limit = view(self._store.book, name, now_ms), self._limits.get(name)
-        published = limit.published if limit is not None else None
+        published = limit.published if limit is not None else self._gate.published.get(name)  # of agents, keys, hosts
         return {
             "budget": name,
             "target": limit.target if limit is not None else "",
