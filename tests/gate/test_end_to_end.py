@@ -1,13 +1,15 @@
 """The official SDK against a running gate, and an independent count of what reached the target."""
 
 import asyncio
+from hashlib import sha256
 
 import openai
 import pytest
-from stage import FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, warm, whole
+from stage import DONE, FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, warm, whole
 
 from eventually import eventually
 
+STREAMS, EVENTS = 40, 80
 ASK = {"model": "any", "messages": [{"role": "user", "content": "2 + 2?"}]}
 
 
@@ -236,5 +238,38 @@ def test_se_09_a_gate_that_stops_tells_whoever_is_still_there():
                 await texts(stream)
             assert on.ends == ["failed", "failed"]
             warm(on.gate)  # leases lapse by themselves
+
+    asyncio.run(play())
+
+
+def chained(before, number):
+    """The text of one event: its number, and a hash of all that came before it."""
+    return f"{number}:{sha256(f'{before}{number}'.encode()).hexdigest()[:12]}"
+
+
+def test_se_07_of_many_streams_no_event_is_lost_doubled_or_out_of_order():
+    async def counts(_stand_in, hit, writer):
+        writer.write(STREAM_HEAD)
+        said = hit.said["user"]
+        for number in range(EVENTS):
+            said = chained(said, number)
+            writer.write(framed(token(said)))
+            if number % 7 == 0:
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.write(framed(FINISH + DONE) + LAST)
+
+    async def heard(client, name):
+        stream = await client.chat.completions.create(**ASK, stream=True, user=name)
+        said = name
+        for number, text in enumerate(got := await texts(stream)):
+            said = chained(said, number)
+            assert text == said
+        return len(got)
+
+    async def play():
+        async with stage(counts) as on, sdk(on.port) as client:
+            assert await asyncio.gather(*[heard(client, f"stream {n}") for n in range(STREAMS)]) == [EVENTS] * STREAMS
+            assert on.ends == ["answered"] * STREAMS
 
     asyncio.run(play())

@@ -59,6 +59,18 @@ def test_the_sdk_speaks_tls_to_the_gate_plain_and_streamed(folder):
     asyncio.run(play())
 
 
+def test_hi_19_whoever_offers_http_2_is_spoken_to_in_http_1(folder):
+    async def play():
+        async with stage(either, served(folder)) as on:
+            context = trusting(folder)
+            context.set_alpn_protocols(["h2", "http/1.1"])
+            _, writer = await asyncio.open_connection("127.0.0.1", on.port, ssl=context, server_hostname="localhost")
+            assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
+            writer.close()
+
+    asyncio.run(play())
+
+
 def test_who_does_not_trust_the_gate_or_speaks_no_tls_says_nothing(folder):
     async def play():
         async with stage(either, served(folder)) as on:

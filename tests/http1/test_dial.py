@@ -1,6 +1,7 @@
 import asyncio
 import socket
 import ssl
+import warnings
 
 import pytest
 from plain_relay import LOOPS, run
@@ -14,6 +15,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.tls import MAX_HANDSHAKES, MAX_PER_NAME, Handshakes, client_context
 from swarmgate.http1.upstream_end import UpstreamEnd
 
+NAMES = {"expired": "old", "signed by itself": "own"}  # of the certificates
 on_both_loops = pytest.mark.parametrize("loop_name", sorted(LOOPS))
 SIZED = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
 
@@ -104,7 +106,7 @@ def test_a_port_that_never_answers_costs_the_limit_and_leaves_nothing_open(loop_
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """A certificate authority and a certificate for `localhost`, made for this run."""
-    folder = made_in(tmp_path_factory.mktemp("tls"))
+    folder = made_in(tmp_path_factory.mktemp("tls"), expired=("old",), own=("own",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "leaf.pem", folder / "leaf.key")
     return folder / "ca.pem", context
@@ -131,6 +133,44 @@ def test_up_13_an_unknown_authority_or_another_name_is_refused(loop_name, certif
         server, port = await serve(server_context)
         context = client_context(ca if trusted else None)
         assert await dial(Endpoint(("127.0.0.1",), port, context, name)) is Fault.TLS_FAILED
+        server.close()
+
+    run(loop_name, scenario)
+
+
+def old_tls(context):
+    """A server of before TLS 1.2."""
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+
+
+class Resets(asyncio.Protocol):
+    """Hears the client's hello and resets the connection."""
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, _data):
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.transport.abort()
+
+
+@on_both_loops
+@pytest.mark.parametrize("how", ["expired", "signed by itself", "old", "reset"])
+def test_up_13_what_is_no_valid_tls_is_refused(loop_name, certificates, how):
+    ca, _ = certificates
+    folder = ca.parent
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{NAMES.get(how, 'leaf')}.pem", folder / f"{NAMES.get(how, 'leaf')}.key")
+    if how == "old":
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            old_tls(context)
+
+    async def scenario():
+        make, tls = (Resets, None) if how == "reset" else (Greeter, context)
+        server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, ssl=tls)
+        port = server.sockets[0].getsockname()[1]
+        assert await dial(Endpoint(("127.0.0.1",), port, client_context(ca), "localhost")) is Fault.TLS_FAILED
         server.close()
 
     run(loop_name, scenario)
