@@ -1,6 +1,7 @@
 """What users of other gateways were hurt by: each test has the number of the complaint (llm_gateways 3.1 to 3.6)."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from sdks import ASK, TWO, claude, gpt
 from stage import DONE, FINISH, STREAM_HEAD, TARGET, UNARY, either, framed, stage, token, warm, whole
 from test_front import TEXT, request
 from test_relay import started
-from wires import Bench
+from wires import Bench, Wire
 
 from eventually import eventually
+from swarmgate.gate.model_route import PATHS
+from swarmgate.gate.service import Door
 
 ONE_SLOT = TARGET + 'limits = ["1 concurrent"]\n'
 TESTS = Path(__file__).parents[1]
@@ -106,7 +109,7 @@ def test_llm_gateways_40_47_48_50_se_04_no_way_out_keeps_a_slot(how, stream):
     assert bench.reserved == 0
 
 
-def test_llm_gateways_6_11_all_keys_resting_is_a_wait_until_the_first_returns():
+def test_llm_gateways_6_all_keys_resting_is_a_wait_until_the_first_returns():
     async def script(stand_in, hit, writer):
         if len(stand_in.hits) == 1:
             writer.write(whole(LIMIT, "429 Too Many Requests", "retry-after: 1\r\n"))
@@ -120,6 +123,61 @@ def test_llm_gateways_6_11_all_keys_resting_is_a_wait_until_the_first_returns():
             assert second.at_s - first.at_s >= 1
 
     asyncio.run(play())
+
+
+def test_llm_gateways_11_a_deferral_for_resting_keys_says_when_the_first_returns():
+    bench, end = begun(b'{"model":"m"}', "x-swarmgate-wait: 0s")
+    end.data_received(whole(LIMIT, "429 Too Many Requests", "retry-after: 100\r\n"))
+    for _ in range(2):  # to whom it happened, and who comes later
+        head, _, body = bench.wire.written[-1].partition(b"\r\n\r\n")
+        told = json.loads(body)["error"]["deferral"]
+        assert 100_000 <= told["not_before_ms"] <= 120_000
+        retry_after_s = int(re.search(rb"\r\nretry-after: (\d+)", head)[1])
+        assert told["not_before_ms"] <= retry_after_s * 1_000 <= told["not_before_ms"] * 1.2 + 1_000
+        assert b"x-should-retry: false" in head  # no SDK is to sleep for minutes
+        bench.client.data_received(request("/v1/responses", b'{"model":"m"}', "POST", "x-swarmgate-wait: 0s"))
+    assert bench.ends == ["deferred"] * 3
+    assert requests(bench) == 1
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_llm_gateways_27_every_route_counts(path):
+    bench = Bench(LIMITED_TOKENS)
+    warm(bench.gate)
+    book = bench.gate.store.book.cells
+    before = tokens(bench)
+    body = b'{"model":"m","max_tokens":9,"input":"%b","messages":"%b"}' % (b"x" * 4_000, b"x" * 4_000)
+    bench.client.data_received(request(path.decode(), body))
+    bench.dialler.succeed()
+    assert tokens(bench) - before >= 2_000
+    bench.dialler.opened[0][0].data_received(whole(UNARY | {"usage": {"prompt_tokens": 5_000, "total_tokens": 5_000}}))
+    assert tokens(bench) - before == 5_000  # as the target counted
+    assert book["up/first: requests per 1s"].level > 0
+    assert bench.reserved == 0
+
+
+def test_llm_gateways_37_many_at_once_do_not_pass_a_cap_in_money_together():
+    text = LADDER.replace('fast = ["dear/large", "cheap/small"]', 'fast = "dear/large"')
+    text += '[agents]\nlimits = ["1 USD per 1d"]\n' + PRICES
+    bench = Bench(text)
+    warm(bench.gate)
+    calls = 50
+    body = b'{"model":"fast","max_tokens":111}'  # 0.1 USD each
+    callers = []
+    for _ in range(calls):
+        callers.append((Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100), Wire()))
+        callers[-1][0].connection_made(callers[-1][1])
+        words = ("x-swarmgate-agent: a", "x-swarmgate-wait: 0s")
+        callers[-1][0].data_received(request("/v1/chat/completions", body, "POST", *words))
+    while bench.dialler.dials:
+        bench.dialler.succeed()
+    assert requests(bench) == 10
+    told = [b"".join(wire.written) for _, wire in callers]
+    assert sum(one.startswith(b"HTTP/1.1 429") for one in told) == calls - 10
+    for end, _ in bench.dialler.opened:
+        end.data_received(whole(UNARY | {"usage": {"prompt_tokens": 1, "completion_tokens": 111, "total_tokens": 112}}))
+    cell = bench.gate.store.book.cells["agent a: USD per 86400s"]
+    assert (cell.level, cell.pending) == (1_000_000, 0)
 
 
 def test_llm_gateways_82_another_key_is_tried_at_once():

@@ -9,7 +9,7 @@ from stage import DONE, FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USA
 
 from eventually import eventually
 
-STREAMS, EVENTS = 40, 80
+STREAMS, EVENTS = 20, 60
 ASK = {"model": "any", "messages": [{"role": "user", "content": "2 + 2?"}]}
 
 
