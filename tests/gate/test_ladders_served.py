@@ -1,12 +1,19 @@
 """Down a ladder on real sockets: what leads to the next rung, what is passed over, and an error that tells all of it."""
 
 import asyncio
+from types import SimpleNamespace
 
 import anthropic
 import openai
 import pytest
 from sdks import ASK, OVERLOADED, TWO, claude, gpt
 from stage import KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
+
+from swarmgate.core.reasons import Reason
+from swarmgate.core.record import Call
+from swarmgate.core.rungs import Tried
+from swarmgate.core.waiting import Room
+from swarmgate.gate import answers
 
 RATE = {"error": {"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}
 
@@ -94,6 +101,35 @@ def test_llm_gateways_71_an_error_lists_every_attempt():
             assert on.ends == ["dead_lettered"]
 
     asyncio.run(play())
+
+
+def test_the_last_rung_s_own_error_lists_those_before_it_too():
+    async def fails(_stand_in, hit, writer):
+        if hit.path.startswith("/first"):
+            writer.write(whole(OVERLOADED, "529 Overloaded"))
+        else:
+            writer.write(whole({"error": {"message": "no model small", "code": "model_not_found"}}, "404 Not Found"))
+
+    async def play():
+        async with stage(fails, TWO) as on, gpt(on.port) as client:
+            with pytest.raises(openai.NotFoundError, match="no model small") as caught:
+                await client.chat.completions.create(**ASK)
+            assert caught.value.code == "model_not_found"
+            assert [(one["target"], one["status"], one["reason"]) for one in caught.value.body["attempts"]] == [
+                ("first", 529, "target_capacity"),
+                ("second", 404, "target_error"),
+            ]
+            assert on.ends == ["failed"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("body", [b"not found", b"[]", b'{"error":"gone"}', b'{"error":{"message":"x"}}'])
+def test_what_is_no_object_of_an_error_is_relayed_as_it_came(body):
+    call = Call("req-1", (SimpleNamespace(target="up", model=""),), Room(), rank=1, arrived_ms=0)
+    call.trail = (Tried(0, Reason.TARGET_CAPACITY), Tried(0, Reason.TARGET_ERROR))
+    told = answers.with_trail(body, call)
+    assert (told == body) is (b"message" not in body)
 
 
 def test_a_rung_that_speaks_otherwise_is_passed_over():

@@ -7,6 +7,8 @@ Pure functions; deferrals have a file of their own. `Proxy-Status` (RFC 9209) te
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from swarmgate.core.commands import End
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
@@ -149,6 +151,20 @@ def trail(call: Call) -> dict[str, object]:
         for one in call.trail
     ]
     return {"attempts": told} if told else {}
+
+
+def with_trail(body: bytes, call: Call) -> bytes:
+    """A target's own error, with every attempt before it listed beside its words; what is no such object stays as it is."""
+    if len(call.trail) < 2:
+        return body
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body
+    error = said.get("error") if isinstance(said, dict) else None
+    if not isinstance(error, dict):
+        return body
+    return msgspec.json.encode(said | {"error": error | trail(call)})
 
 
 def _reply(reason: Reason, said: Said, shape: Shape) -> Reply:

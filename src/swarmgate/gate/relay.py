@@ -204,7 +204,7 @@ class Relay:
             status = exchange.status
             headers = [*self._headers(call, exchange), answers.STAY, answers.theirs(status)]
             target = self.desk.targets[call.rungs[call.rung].target]
-            self.reply(Reply(status, headers, target.hide(exchange.body)))
+            self.reply(Reply(status, headers, answers.with_trail(target.hide(exchange.body), call)))
         else:
             self.reply(self.desk.told(call, answer, self.head, self.shape))
 
