@@ -93,6 +93,15 @@ def test_a_variable_that_is_missing_is_told_beside_mistakes(tmp_path):
     assert json.loads(run("check", str(file), "--json").stdout)["missing"] == ["OPENAI_API_KEY"]
 
 
+def test_a_limit_that_yields_little_says_why(tmp_path):
+    file = tmp_path / "gate.toml"
+    text = '[targets.up]\nbase_url = "http://h/v1"\nkeys = { a = "env:A" }\nkey_limits = ["50_000 tokens per 60s"]\n'
+    file.write_text(text)
+    assert "must fit at once; a smaller largest_tokens lets more through" in run("check", str(file)).stdout
+    file.write_text(text + "largest_tokens = 2_000\n")
+    assert "must fit" not in run("check", str(file)).stdout
+
+
 def test_check_tells_every_mistake(tmp_path):
     file = tmp_path / "gate.toml"
     file.write_text('lisen = 1\n[targets.up]\nbase_url = "x"\nkeys = {}\nlimits = "5 per 60s"\n')

@@ -17,7 +17,7 @@ from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
 from swarmgate.config import load
 from swarmgate.config.problems import FileError
-from swarmgate.core.compiler import Compiled, Published, Unit
+from swarmgate.core.compiler import OF_TOKENS, Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
@@ -25,6 +25,7 @@ from swarmgate.stores.journal.in_force import standing
 from swarmgate.wiring import limits, plan, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
+LITTLE_PERCENT = 25  # below it a limit is said to yield little
 _STAND_IN = "not-set"
 _MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = (
@@ -131,7 +132,22 @@ def check(
     for one in over:
         said = f"{one.amount:,}{_per(one.window_ms)}"
         print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
+    for row in filter(_yields_little, rows):
+        print(_little(row))
     Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
+
+
+def _yields_little(row: Yield) -> bool:
+    return row.percent < LITTLE_PERCENT and row.published.unit in OF_TOKENS
+
+
+def _little(row: Yield) -> str:
+    """Why a limit yields so little, and what changes it."""
+    knob = "largest_output" if row.published.unit is Unit.OUTPUT_TOKENS else "largest_tokens"
+    return (
+        f"{row.of}: of {_published(row.published)} only {row.percent:g} % can be used, since a call of "
+        f"{max(row.published.largest):,} must fit at once; a smaller {knob} lets more through"
+    )
 
 
 def yield_of(of: str, budget: Budget) -> Yield:
