@@ -45,10 +45,12 @@ def test_silence_after_comments_only_is_a_slow_target():
 def test_se_05_a_slow_reader_stops_the_target():
     bench, end, wire = started(stream=True)
     end.data_received(STREAM_HEAD + framed(token("a")))
+    bench.wire.unread = 65_536
     bench.client.pause_writing()
     assert wire.paused
-    bench.pass_time(20_000)
-    bench.pass_time(20_000)
+    for unread in (60_000, 50_000, 40_000):
+        bench.wire.unread = unread
+        bench.pass_time(20_000)
     assert not bench.ends  # its silence is our doing
     bench.client.resume_writing()
     assert not wire.paused

@@ -12,6 +12,7 @@ class Wire:
         self.written = []
         self.closing = False
         self.paused = False
+        self.unread = 0
 
     def write(self, data):
         self.written.append(bytes(data))
@@ -29,7 +30,7 @@ class Wire:
         self.paused = False
 
     def get_write_buffer_size(self):
-        return 0
+        return self.unread
 
     def get_extra_info(self, name):
         return ("127.0.0.1", 1) if name == "peername" else self

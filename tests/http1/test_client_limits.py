@@ -91,6 +91,25 @@ def test_a_stalled_reader_pauses_the_source_and_is_cut_off_in_the_end():
     assert line.events == [*GOT, ("pause",), ("resume",), ("pause",), ("gone",)]
 
 
+def test_a_slow_reader_is_none_that_stalls():
+    line = Line()
+    line.send(GET)
+    line.end.start_stream(200, [])
+    line.transport.unread = 100_000
+    line.end.pause_writing()
+    for unread in (87_500, 70_000, 60_000, 20_000, 15_904):
+        line.transport.unread = unread
+        line.pass_ms(STALLED_WRITE_MS)
+        assert not line.transport.closed
+    line.transport.unread -= 4_095
+    line.pass_ms(STALLED_WRITE_MS)
+    assert line.transport.aborted
+
+
+def test_a_reader_is_stalled_after_30_s():
+    assert STALLED_WRITE_MS == 30_000
+
+
 def test_the_last_answer_has_its_time_to_leave_and_no_more():
     line = Line()
     line.send(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))

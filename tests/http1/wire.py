@@ -19,6 +19,7 @@ class FakeTransport:
         self.written = b""
         self.closed = self.aborted = self.eof_written = self.paused = False
         self.options: list[tuple] = []
+        self.unread = 0
 
     def write(self, data: bytes) -> None:
         assert not self.eof_written
@@ -39,6 +40,9 @@ class FakeTransport:
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
 
     def pause_reading(self) -> None:
         self.paused = True

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
 GOODBYE_MS = 10_000
-STALLED_WRITE_MS = 60_000
+STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits for it
 SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
 _STAY = (b"x-should-retry", b"false")
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
@@ -37,12 +37,24 @@ class Answering(Connection):
     `head` is that call's or None; `call` belongs to the handler, which may keep its record there.
     """
 
-    __slots__ = ("_begun", "_body", "_handler", "_is_full", "_keep", "_left", "_open", "_out", "call", "head")
+    __slots__ = (
+        "_begun",
+        "_body",
+        "_handler",
+        "_is_full",
+        "_keep",
+        "_left",
+        "_open",
+        "_out",
+        "_unread",
+        "call",
+        "head",
+    )
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self._is_full = False  # the client reads too slowly
+        self._is_full, self._unread = False, 0  # the client reads too slowly; what waited for it at the last look
         self._body = no_body()
         self._open = True  # further requests are read
         self._keep = True  # after this answer, too
@@ -111,6 +123,7 @@ class Answering(Connection):
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
         self._is_full = True
+        self._unread = self._transport.get_write_buffer_size()
         self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
         if self.head is not None:
             self._handler.on_pause(cast("ClientEnd", self))
@@ -124,6 +137,14 @@ class Answering(Connection):
             self._handler.on_resume(cast("ClientEnd", self))
         else:
             self._go_on()
+
+    def _give_up(self) -> None:
+        """Cut a reader that stalls; one that is only slow has its time anew."""
+        unread = self._transport.get_write_buffer_size()
+        if self._is_full and unread <= self._unread - max(LEAST_READ_BYTES, self._unread >> 3):
+            self._unread, self.deadline_ms = unread, self._sweep.now_ms + STALLED_WRITE_MS
+        else:
+            self._transport.abort()
 
     def _start_tunnel(self) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()

@@ -155,7 +155,7 @@ class ClientEnd(Answering):
     def on_deadline(self) -> None:
         """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
         if not self._open or (self.head is not None and self._body.done):
-            self._transport.abort()
+            self._give_up()
         elif self.head is not None:
             self._break(BadHead(408, "body_timeout", "no byte of it came in time", "body"))
         elif len(self._heads):
