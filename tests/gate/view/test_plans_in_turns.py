@@ -7,9 +7,8 @@ from types import SimpleNamespace
 from swarmgate.core.book import Book
 from swarmgate.core.errors import BadInput
 from swarmgate.core.planning import Way
-from swarmgate.core.scope import Scope
+from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.gate.view.plans import FINDS_A_TURN, MOST_OF_ONE, MOST_STEPS, MOST_WAITING, Plans, StepWays
-from swarmgate.gate.view.viewer import NOBODY
 
 
 class Turns(deque):
