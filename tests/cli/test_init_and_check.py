@@ -154,6 +154,22 @@ def test_check_tells_what_has_no_effect(tmp_path):
     assert "policies.papers.outage has no effect" in run("check", str(file), *state).stdout
 
 
+def test_check_tells_which_hosts_ask_for_a_contact(tmp_path):
+    file = tmp_path / "gate.toml"
+
+    def said(text):
+        file.write_text(text)
+        return json.loads(run("check", str(file), "--state", str(tmp_path), "--json").stdout)["without_contact"]
+
+    asking = said(POLICIES + '[policies.nominatim]\npreset = "nominatim/anonymous"\n')
+    assert {"nominatim", "sec-edgar/anonymous"} <= set(asking)
+    assert "arxiv-api/anonymous" not in asking
+    assert "ask for a contact" in run("check", str(file), "--state", str(tmp_path)).stdout
+    assert said('[egress]\nuser_agent = "swarm/1 (mailto:me@example.org)"\n') == []
+    assert "sec" not in said('[policies.sec]\npreset = "sec-edgar/anonymous"\nuser_agent = "Lab me@example.org"\n')
+    assert said('listen = "127.0.0.1:8787"\n') == []
+
+
 def test_check_shows_what_an_operator_has_set_over_the_file(tmp_path):
     file = tmp_path / "gate.toml"
     file.write_text(POLICIES)

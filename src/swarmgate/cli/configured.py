@@ -16,6 +16,8 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import Config, from_environment, load
 from swarmgate.config.problems import FileError
+from swarmgate.facts.presets import load_presets
+from swarmgate.wiring.egress import policy_table
 from swarmgate.wiring.models import dialect_at
 
 _ALL = frozenset({"0.0.0.0", "::"})  # noqa: S104  nothing is bound here
@@ -42,6 +44,18 @@ def without_effect(config: Config) -> dict[str, str]:
     why = "has no effect: it is for a store that gates share, and this gate keeps its budgets itself"
     idle = [f"policies.{name}.outage" for name, table in config.policies.items() if "outage" in table.model_fields_set]
     return {name: f"{name} {why}" for name in idle}
+
+
+def without_contact(config: Config) -> dict[str, str]:
+    """Policies in force whose hosts want to read whom to write to, where nobody says so, each with a sentence that asks for it."""
+    if config.egress.user_agent or not {"egress", "policies"} & config.model_fields_set:
+        return {}
+    why = "its hosts ask for a contact in the User-Agent; write `user_agent` in [egress], or in a policy for them"
+    presets = load_presets()
+    made = {name: table.preset for name, table in config.policies.items()}
+    nameless = [name for name, policy in policy_table(config).by_name.items() if not policy.user_agent]
+    asking = [name for name in nameless if (one := presets.get(made.get(name, name))) and one.asks_for_contact]
+    return {name: f"{name}: {why}" for name in asking}
 
 
 def exports(config: Config, address: str) -> Iterator[str]:

@@ -37,6 +37,11 @@ class Preset(NamedTuple):
         """`name/variant`, as a policy refers to it."""
         return f"{self.name}/{self.variant}"
 
+    @property
+    def asks_for_contact(self) -> bool:
+        """Whether the host wants to read in the User-Agent whom to write to."""
+        return "User-Agent" in self.asks or "UA" in self.asks.split()
+
 
 @cache
 def load_presets() -> dict[str, Preset]:
