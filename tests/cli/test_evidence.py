@@ -139,7 +139,7 @@ def test_without_a_ledger(tmp_path):
         assert not list(tmp_path.iterdir())
 
 
-def test_text_of_others_is_inert():
+def test_az_11_12_text_of_others_is_inert():
     assert plain("a\x1b]0;x\x07\nb\u202e") == "a\ufffd]0;x\ufffd\ufffdb\ufffd"
     assert as_csv(("a",), [("=1+1",), ("@x",), (5,), ("fine",)]) == "a\n'=1+1\n'@x\n5\nfine\n"
 

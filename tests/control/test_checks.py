@@ -101,3 +101,13 @@ def test_az_08_whatever_stands_for_a_token_gets_the_same_401(told):
     headers = {"host": HOST, "authorization": f"Bearer {told}"}
     assert ask("GET", "/state", headers) == ask("GET", "/state", {"host": HOST, "authorization": "Bearer x"})
     assert ask("GET", "/state", headers)[0] == 401
+
+
+@pytest.mark.parametrize(("path", "method"), [route[:2] for route in operator.ROUTES])
+@pytest.mark.parametrize("key", ["sgk_1_" + "x" * 43, "", TOKEN[::-1] + "x"])
+def test_az_03_the_operator_port_is_for_its_token_only(path, method, key):
+    desk = Desk()
+    for headers in ({"authorization": f"Bearer {key}"}, {"x-swarmgate-key": key}, {"x-api-key": key}, {"cookie": key}):
+        status, said = ask(method, path, {"host": HOST} | headers, b"{}", desk)
+        assert (status, set(said)) == (401, {"error"})  # AZ-14: no figure, no name
+    assert not desk.orders

@@ -104,7 +104,7 @@ routes = pytest.mark.parametrize(("path", "method"), [route[:2] for route in ope
 
 @routes
 @pytest.mark.parametrize("told", [None, "", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xff"])
-def test_every_route_refuses_without_the_token(path, method, told):
+def test_az_02_every_route_refuses_without_the_token(path, method, told):
     desk = Desk()
     headers = {"host": HOST} | ({"authorization": told} if told is not None else {})
     status, said = ask(method, path, headers, b"{}", desk)
@@ -116,12 +116,12 @@ def test_every_route_refuses_without_the_token(path, method, told):
 
 @routes
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:1", "", "evil.example:8788"])
-def test_a_name_that_was_bound_to_this_address_is_refused(path, method, host):
+def test_az_05_a_name_that_was_bound_to_this_address_is_refused(path, method, host):
     assert ask(method, path, GOOD | {"host": host})[0] == 421
 
 
 @routes
-def test_pages_of_other_sites_are_refused(path, method):
+def test_az_04_pages_of_other_sites_are_refused(path, method):
     for origin in ("https://evil.example", "null", f"https://{HOST}", "http://127.0.0.1:1"):
         assert ask(method, path, GOOD | {"origin": origin})[0] == 403
 

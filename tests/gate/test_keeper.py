@@ -255,3 +255,42 @@ def test_az_09_a_key_that_is_nearly_right_costs_as_much_as_any_other():
             sys.setprofile(None)
         steps.append(count)
     assert len(set(steps)) == 1
+
+
+def test_sc_05_what_is_on_file_opens_nothing():
+    """Who reads the table of keys has hashes; none of them is a key, in any place."""
+    made = keeper()
+    (stored,) = made._scopes
+    for shown in (stored, f"sgk_{stored}", f"sgk_1_{stored}", PEPPER.decode()):
+        for place in (b"x-swarmgate-key", b"x-api-key", b"api-key"):
+            assert made.refuses({place: shown.encode()}) is not None
+    assert len(KEY) >= 30
+
+
+OPERATOR = "t" * 43
+ROLES = {"nobody": "", "agent": KEY, "operator": OPERATOR, "agent of elsewhere": "sgk_9_" + "x" * 30}
+PATHS = (
+    "POST /v1/chat/completions",
+    "GET /v1/models",
+    "GET /v1/files",
+    "GET /swarmgate/v1/budgets",
+    "POST /swarmgate/v1/plan",
+)
+DOORS = ("GET /to/http/site.test/", "GET http://site.test/", "CONNECT site.test:443")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("target", [*PATHS, *DOORS])
+def test_az_03_the_data_port_is_for_agents_only(role, target):
+    """An operator's token opens nothing here, and an agent's key nothing there (tests/control/test_checks.py)."""
+    door = Door()
+    host = target.split("//")[-1].strip("/") if "//" in target else target.split()[1] if "CONNECT" in target else "g"
+    bench = door.bench
+    key = f"authorization: Bearer {ROLES[role]}\r\nx-swarmgate-key: {ROLES[role]}\r\n" if ROLES[role] else ""
+    bench.client.data_received(f"{target} HTTP/1.1\r\nhost: {host}\r\n{key}\r\n".encode())
+    written = b"".join(bench.wire.written)
+    refused = written.split()[1:2] == [b"401"]
+    assert refused == (role != "agent"), written[:200]
+    if refused:
+        assert not bench.gate.pump.open
+        assert not bench.dialler.dials

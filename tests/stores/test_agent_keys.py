@@ -17,7 +17,7 @@ def keys(tmp_path):
     opened.close()
 
 
-def test_a_key_is_in_force_by_its_hash_and_stands_nowhere(keys, tmp_path):
+def test_sc_05_a_key_is_in_force_by_its_hash_and_stands_nowhere(keys, tmp_path):
     key = keys.create("reader", WANTED, NOW_MS)
     (scope,) = keys.in_force(NOW_MS).values()
     assert keys.in_force(NOW_MS)[key_hash(key, keys.pepper)] == scope

@@ -158,7 +158,7 @@ def test_an_alert_about_agents_tells_how_many():
     assert b"a1" not in metrics.render()
 
 
-def test_agents_are_never_a_label():
+def test_az_14_agents_are_never_a_label():
     labels = {label for name in names.ALL for label in name.labels}
     assert labels.isdisjoint({"agent", "goal", "step", "task", "call", "request_id", "trace"})
 

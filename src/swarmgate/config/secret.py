@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Never, Self
 
 from pydantic import BeforeValidator, SecretStr, ValidationInfo
 
@@ -12,7 +12,23 @@ _KEY = re.compile(r"[!-~]{1,4096}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # anything else may be a key written by mistake: it is not repeated
 
 
-def _secret(reference: object, info: ValidationInfo) -> SecretStr:
+class HiddenKey(SecretStr):
+    """A key that shows itself as stars in every form, and goes into no other process or file (reliability SC-07)."""
+
+    def __reduce_ex__(self, _protocol: object) -> Never:
+        """Errors: TypeError, always."""
+        raise TypeError("a key is not pickled")
+
+    def __copy__(self) -> Self:
+        """Itself: nothing changes it."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Itself: nothing changes it."""
+        return self
+
+
+def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
     """Errors never repeat what was written: it may be the key itself."""
     kind, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     if kind == "env" and _VARIABLE.fullmatch(name):
@@ -28,7 +44,7 @@ def _secret(reference: object, info: ValidationInfo) -> SecretStr:
         raise BadInput("", "must be env:NAME or file:PATH; a key does not stand in this file")
     if not _KEY.fullmatch(key):
         raise BadInput("", f"{kind}:{name} does not hold one key: visible ASCII without spaces")
-    return SecretStr(key)
+    return HiddenKey(key)
 
 
-Secret = Annotated[SecretStr, BeforeValidator(_secret)]
+Secret = Annotated[HiddenKey, BeforeValidator(_secret)]

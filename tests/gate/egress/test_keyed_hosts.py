@@ -104,7 +104,7 @@ def test_a_body_that_must_stream_cannot_carry_a_key(tmp_path):
     assert "65536" in answer.said["detail"]
 
 
-def test_two_tenants_never_share_a_key(tmp_path):
+def test_ti_02_two_tenants_never_share_a_key(tmp_path):
     async def act(on):
         keeper = on.gate.ask_for_keys(required=True)
         scopes = {f"sgk_{team}": Scope(team, team) for team in ("one", "two")}
