@@ -77,7 +77,7 @@ def test_costs_by_everything(folder):
     rows = json.loads(run("costs", "--by", "team", "--from", FROM, "--to", TO, "--json", folder=folder).output)
     assert {row["team"]: (row["attempts"], row["cost_micro"], row["unpriced"]) for row in rows} == {
         "=cmd|x": (1, 60_003_000, 0),
-        "blue": (2, 12_000, 1),
+        "blue": (3, 12_000, 2),
     }
     text = run("costs", "--by", "team", "--from", FROM, "--to", TO, "--csv", folder=folder).output
     assert "'=cmd|x,1,1,60000,3,0,60003000,0" in text

@@ -102,17 +102,14 @@ class Story:
             "prompt_tokens": 9,
             "output_tokens": 3,
             "cached_tokens": -1,
-            "content_ms": took_ms // 2,
-            "took_ms": took_ms,
-            "queue_ms": intent.at_ms - intent.arrived_ms,
+            "content_at_ms": intent.at_ms + took_ms // 2,
             "sent_bytes": 100,
             "got_bytes": 200,
             "out_ms": 0,
             "end": end,
             "end_reason": "",
         } | named
-        same = {name: getattr(intent, name) for name in ("priority", "target", "model", "key", "task_type", "team")}
-        return self.add(rows.Note, intent.call, intent.attempt, **told, **same)
+        return self.add(rows.Done, intent.call, intent.attempt, **told)
 
     def answered(self, call="c1", took_ms=400, note=None, **named):
         return self.ends(self.leaves(call, **named), took_ms=took_ms, **(note or {}))
@@ -144,6 +141,11 @@ class Story:
             1,
             blocked,
         )
+
+    def refused(self, call, reason, **named):
+        told = {"agent": "a1", "target": "up", "model": "m"} | named
+        who = (told["agent"], "t1", "g1", "s1", "", "hypotheses", "blue", 1, told["target"], told["model"])
+        return self.add(rows.End, call, "refused", reason, 0, *who, self.ms - 1)
 
     def write(self):
         with self.segment.open("ab") as file:

@@ -74,6 +74,8 @@ def test_only_what_was_open_when_a_gate_died_is_marked_so(tmp_path):
     assert fates == {"c1": "ended", "c2": "ended", "c4": "crash", "c5": "crash"}
     ends = {row["id"]: row["end"] for row in table(importer, tables.calls)}
     assert ends["c5"] == "crash"
+    lost = [row for row in table(importer, tables.usage) if row["attempts"] > row["answered"]]
+    assert sum(row["unpriced"] for row in lost) >= 2  # they were sent, and nobody knows what they cost
 
 
 @given(st.lists(st.integers(0, 6_000), max_size=5), st.booleans())
@@ -182,7 +184,13 @@ def test_listeners_hear_rows_once_they_are_kept(tmp_path):
     importer, heard = Importer.opened(tmp_path), []
     importer.listeners.append(heard.extend)
     catch_up(importer)
-    assert heard == story.rows
+    assert [row.seq for row in heard] == [row.seq for row in story.rows]
+    intents = {(row.call, row.attempt): row for row in story.rows if isinstance(row, rows.Intent)}
+    for row in heard:
+        assert not isinstance(row, rows.Done)
+        if isinstance(row, rows.Note):  # with what its intent said
+            intent = intents[row.call, row.attempt]
+            assert (row.target, row.key, row.took_ms) == (intent.target, intent.key, row.at_ms - intent.at_ms)
 
 
 def test_a_ledger_that_cannot_be_written_loses_nothing(tmp_path):

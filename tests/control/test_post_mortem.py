@@ -87,6 +87,21 @@ def test_hosts_have_targets_and_the_unknown_are_told_so(folder):
     assert told(folder, span=Span(1, 2)).sent == 0
 
 
+def test_how_calls_ended_stands_in_the_story_also_where_nothing_may_be_sent(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    story.answered("c1", agent="a1")
+    for number, agent in enumerate(("a1", "a2", "a2")):
+        story.refused(f"r{number}", "policy_context_ceiling", agent=agent)
+    story.refused("x1", "policy_host", target="https://x.denied.org", model="")
+    import_all(story.write().folder).close()
+    span = Span(START_MS - 1_000, story.ms + 1)
+    ends = [tuple(row.values()) for row in told(tmp_path, "up", span).ends]
+    assert ends == [("refused", "policy_context_ceiling", 3, 2), ("answered", "", 1, 1)]
+    denied = told(tmp_path, "x.denied.org", span)
+    assert (denied.sent, denied.ends[0]["reason"]) == (0, "policy_host")
+
+
 @pytest.mark.parametrize(
     ("target", "host"),
     [

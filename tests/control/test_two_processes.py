@@ -11,7 +11,8 @@ from processes import KEY, http, provider, query, up
 
 from eventually import eventually
 from swarmgate.control import link
-from swarmgate.stores.sql import ledger
+from swarmgate.stores.sql import ledger, writes
+from swarmgate.stores.sql.writes import Writes
 
 HEAVY = ("sqlalchemy", "alembic", "prometheus_client", "structlog", "starlette", "uvicorn")
 
@@ -111,7 +112,8 @@ def test_who_refuses_to_start_says_why(tmp_path):
         state = tmp_path / "state"
         async with provider() as (_, port):
             state.mkdir()
-            ledger.Ledger.opened(state).close()
+            for kind in (ledger.Ledger, Writes):
+                kind.opened(state).close()
             with sqlite3.connect(state / ledger.FILE) as opened:
                 opened.execute("UPDATE alembic_version SET version_num = '9999'")
             opened.close()
@@ -119,6 +121,11 @@ def test_who_refuses_to_start_says_why(tmp_path):
                 assert await gate.process.wait() == 2
                 await gate._reader
                 assert any("9999" in text and "newer" in text for text in gate.said)
+            (state / writes.FILE).rename(state / "writes.away")
+            async with up(state, port) as gate:
+                assert await gate.process.wait() == 2
+                await gate._reader
+                assert any("what was done already" in text for text in gate.said)
             async with up(state, port, "--no-control") as gate:
                 assert (await gate.call("without")).status == 200
                 assert gate.operator_port == 0

@@ -130,3 +130,15 @@ def test_lg_14_a_book_of_an_earlier_run_is_not_believed(tmp_path):
     snapshot.finish(tmp_path, second, journal=9)
     (tmp_path / snapshot.SAVED).write_bytes(backup)
     assert "is older than" in snapshot.begin(tmp_path, NOW, LIMITS, journal=9).sentence
+
+
+def test_lg_14_what_it_counted_is_kept_and_the_rest_is_cold(tmp_path):
+    first = snapshot.begin(tmp_path, NOW, LIMITS)
+    for name, limits in LIMITS.items():
+        kernel.define(first.book, name, limits)
+    assert isinstance(kernel.take(first.book, ask("x", ("a", 1, 0), ("c", 40, 0)), NOW), Granted)
+    snapshot.finish(tmp_path, first, journal=7)
+    later = snapshot.begin(tmp_path, NOW + 60_000, LIMITS, journal=9)
+    assert isinstance(kernel.take(later.book, ask("y", ("a", 1, 0)), NOW + 60_000), Denied)
+    assert isinstance(kernel.take(later.book, ask("z", ("c", 11, 0)), NOW + 60_000), Denied)
+    assert isinstance(kernel.take(later.book, ask("v", ("a", 1, 0), ("c", 10, 0)), NOW + 70_000), Granted)

@@ -84,7 +84,7 @@ async def serve(config: Config, setting: Setting) -> int:
     loop = asyncio.get_running_loop()
     with _limits_in_force(plan(config), setting, LoopClock(loop).now_ms()) as (served, in_force, kept):
         setting.say(kept.sentence)
-        journal = _journal(loop, config, setting, served, kept)
+        journal = _journal(loop, config, setting)
         journal.policy, journal.book = in_force.policy, kept.book
         limits = limits_of(served)
         for row in in_force.rows(limits, *journal.next()):
@@ -101,17 +101,11 @@ async def serve(config: Config, setting: Setting) -> int:
         return await _run(data, running, orders, journal, config)
 
 
-def _journal(
-    loop: asyncio.AbstractEventLoop, config: Config, setting: Setting, served: Plan, kept: snapshot.Start
-) -> FileJournal:
-    """The journal of this run, behind that of the last one; counters that were lost go on from what it has of them."""
+def _journal(loop: asyncio.AbstractEventLoop, config: Config, setting: Setting) -> FileJournal:
+    """The journal of this run, behind that of the last one."""
     clock, folder = LoopClock(loop), setting.state / FOLDER
     try:
         _keep_prices(setting.state, config)
-        if kept.book.birth_ms == kept.book.now_ms:  # it remembers nothing
-            restored = counters.restore(folder, kept.book, _limits_named(served), clock.now_ms())
-            if restored:
-                setting.say(f"{restored} counters go on from what the journal has of them")
         return FileJournal(loop, clock, unix_ms, Writer(folder, clock.now_ms(), setting.say))
     except OSError as error:
         raise Stop(REFUSED, f"{setting.state} cannot keep a journal: {error.strerror}") from None
@@ -141,12 +135,6 @@ async def ask_durably(journal: FileJournal, ask: Ask, order: str, **said: Any) -
     if order == "write_begin" and not journal.writer.durable:
         raise link.LinkLost("a sync of the journal failed")
     return await ask(order, **said)
-
-
-def _limits_named(served: Plan) -> Callable[[str], Limits | None]:
-    """Limits by the name of their budget, those of agents included."""
-    others = served.caps.limits_of if served.caps is not None else lambda _name: None
-    return lambda name: served.budgets.get(name) or others(name)
 
 
 class Beginnings:
@@ -209,6 +197,12 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None
         kept = snapshot.begin(state, now_ms, budgets, others, journal=newest(state / FOLDER))
+        if kept.book.birth_ms == kept.book.now_ms:  # before the book may be saved, whatever becomes of this start
+            restored = counters.restore(
+                state / FOLDER, kept.book, lambda name: budgets.get(name) or others(name), now_ms
+            )
+            told = f"; {restored} counters go on from the most that is known of them" if restored else ""
+            kept = kept._replace(sentence=kept.sentence + told)
         in_force.save()
         if served.egress is not None:
             before, ahead_ms = learned.load(state, setting.say), unix_ms() - now_ms

@@ -76,6 +76,7 @@ class Gathering:
         for intent in list(self._open.intents.values()):
             fate = UNRECORDED if intent.seq < self._open.gap_seq else CRASH
             self._complete(intent, {"fate": fate, "kind": fate, "ended_ms": at_ms})
+            self._count(intent, at_ms, (1, 0, 0, 0, 0, 0, 1))
             self._end_call(intent.call, at_ms, (fate, ""), intent.attempt)
         self._open.intents.clear()
 
@@ -146,7 +147,8 @@ class Gathering:
                     "cost_micro": cost,
                 },
             )
-            self._count(intent, row, (prompt or 0, output or 0, cached or 0, cost))
+            spent = (prompt or 0, output or 0, cached or 0, cost or 0, int(cost is None and row.sent))
+            self._count(intent, row.at_ms, (int(row.sent), int(row.kind == ANSWERED), *spent))
         if row.end:
             self._end_call(row.call, row.at_ms, (row.end, row.end_reason), row.attempt)
         if row.out_ms:
@@ -265,11 +267,10 @@ class Gathering:
                 {"b_call": intent.call, "b_attempt": intent.attempt, **_NOT_ENDED, **ended}
             )
 
-    def _count(self, intent: rows.Intent, row: rows.Note, told: tuple[int, int, int, int | None]) -> None:
-        prompt, output, cached, cost = told
-        hour_ms = row.at_ms - row.at_ms % HOUR_MS
+    def _count(self, intent: rows.Intent, at_ms: int, counts: tuple[int, ...]) -> None:
+        """Add to what its hour has (USAGE_SUMS)."""
         key = (
-            hour_ms,
+            at_ms - at_ms % HOUR_MS,
             intent.team,
             intent.agent,
             intent.task,
@@ -277,15 +278,6 @@ class Gathering:
             intent.target,
             intent.model,
             intent.key,
-        )
-        counts = (
-            int(row.sent),
-            int(row.kind == ANSWERED),
-            prompt,
-            output,
-            cached,
-            cost or 0,
-            int(cost is None and row.sent),
         )
         sums = self.changes.usage.setdefault(key, [0] * len(counts))
         for index, count in enumerate(counts):

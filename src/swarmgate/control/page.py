@@ -56,6 +56,10 @@ def tables(story: PostMortem) -> dict[str, Table]:
             ("agent", "goal", "step", "task type", "sent", "429s", "USD"),
             [(*_who(row), row["step"], row["task_type"], *_sent(row)) for row in story.steps],
         ),
+        "How its calls ended": (
+            ("end", "reason", "calls", "agents"),
+            [(row["end"], row["reason"], row["calls"], row["agents"]) for row in story.ends],
+        ),
         "Put off": (
             ("reason", "blocked by", "times", "waited before, h", "told to wait, h"),
             [

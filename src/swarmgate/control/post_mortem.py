@@ -47,6 +47,7 @@ class PostMortem:
     windows: Windows
     causes: list[dict[str, Any]]
     steps: list[dict[str, Any]]
+    ends: list[dict[str, Any]]
     deferrals: list[dict[str, Any]]
     incidents: list[dict[str, Any]]
     bands: list[Band]
@@ -105,7 +106,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span, free_of_cache: Collection
     Errors: `BadInput` where nothing is known of it.
     """
     with ledger.connection() as link:
-        named = _named(link, host)
+        named = _named(link, host, span)
         limits = reading.limits(link, named, span)
         window_ms = min((row["window_ms"] for row in limits if row["window_ms"]), default=USUAL_WINDOW_MS)
         windows = Windows(span, window_ms)
@@ -131,6 +132,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span, free_of_cache: Collection
             windows,
             reading.causes(link, named, span, MOST_CAUSES),
             reading.busiest_steps(link, named, span, MOST_CAUSES),
+            reading.ends(link, named, span),
             deferrals,
             reading.incidents(link, named, span, MOST_INCIDENTS),
             sums.bands.found(),
@@ -139,13 +141,17 @@ def post_mortem(ledger: Ledger, host: str, span: Span, free_of_cache: Collection
         )
 
 
-def _named(link: Connection, host: str) -> list[str]:
-    """The target of that name, or those whose host it is."""
+def _named(link: Connection, host: str, span: Span) -> list[str]:
+    """The target of that name, or those whose host it is, those that may not be called included."""
     known = reading.targets(link)
-    found = [name for name in known if name == host or host_of(name) == host]
+    found = _of_host(known, host) or _of_host(reading.unsent(link, span), host)
     if not found:
         raise BadInput("target", f"{host[:80]!r} is unknown here; known: {', '.join(known[:12]) or 'none yet'}")
     return found
+
+
+def _of_host(names: list[str], host: str) -> list[str]:
+    return [name for name in names if name == host or host_of(name) == host]
 
 
 def host_of(target: str) -> str:

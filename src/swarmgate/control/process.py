@@ -29,9 +29,8 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.guesses import Guess
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal.audit import Audit
-from swarmgate.stores.sql import ledger
+from swarmgate.stores.sql import ledger, writes
 from swarmgate.stores.sql.agent_keys import AgentKeys
-from swarmgate.stores.sql.writes import Writes
 
 OK: Final = 0
 FAILED: Final = 1  # these are cli/exits.py
@@ -43,6 +42,10 @@ LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and a
 CLOSES_WITHIN_S: Final = 3
 FORGETS_EVERY_S: Final = 3_600.0
 MOST_BEHIND_S: Final = 30.0
+_WRITES_GONE: Final = (
+    "is gone, and with it what was done already, so that a repeated write could be done again; restore a backup, or, once "
+    "nobody repeats a write of the last 24 h, move the ledger away too: it is made anew from the journal"
+)
 _NOT_DURABLE: Final = "a sync failed: writes that happen once are refused until the gate is started on a sound disk"
 MOST_WAL_BYTES: Final = 1024 * 1024 * 1024
 
@@ -59,13 +62,20 @@ class Files(NamedTuple):
     """What it keeps: the ledger behind its importer, keyed writes, agents' keys."""
 
     importer: Importer
-    writes: Writes
+    writes: writes.Writes
     keys: AgentKeys
 
     @classmethod
     def opened(cls, folder: Path) -> "Files":
-        """Those of a state folder. Errors: `BadInput` for one that cannot be used; OSError."""
-        return cls(Importer.opened(folder), Writes.opened(folder), AgentKeys.opened(folder))
+        """
+        Those of a state folder. Errors: `BadInput` for one that cannot be used; OSError.
+
+        The ledger can be made anew from the journal; what was done already stands in one file only.
+        """
+        if (folder / ledger.FILE).exists() and not (folder / writes.FILE).exists():
+            raise BadInput(str(folder / writes.FILE), _WRITES_GONE)
+        kept = writes.Writes.opened(folder)  # before the ledger, whose presence says that there was one
+        return cls(Importer.opened(folder), kept, AgentKeys.opened(folder))
 
     def close(self) -> None:
         """Let all of them go."""

@@ -125,3 +125,15 @@ def test_nothing_was_counted(tmp_path):
     Desk(tmp_path)
     assert counters.restore(tmp_path, Book(1), lambda _name: DAY, 1) == 0
     assert counters.last(tmp_path / "none") == {}
+
+
+def test_lg_14_a_book_that_knows_more_or_less_than_the_journal_gets_the_most_of_each_slice(tmp_path):
+    life = Life(tmp_path, 1_600_000_000_000)
+    life.call(1, 500, 0)
+    life.desk.loop.second()
+    for known, most in ((20, 500), (700, 700)):
+        book = Book(life.now_ms)
+        kernel.define(book, "tokens", DAY)
+        kernel.take(book, Take("x", "x", 1, 0, ((("tokens", known, 0),),), 60_000), life.now_ms)
+        counters.restore(tmp_path, book, {"tokens": DAY}.get, life.now_ms)
+        assert book.cells["tokens"].level == most

@@ -10,7 +10,7 @@ meanwhile does not forget them too early.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from swarmgate.core.book import Book
+from swarmgate.core.book import Book, BudgetCell
 from swarmgate.core.kernel import define
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import charge, touch
@@ -68,23 +68,33 @@ def held(book: Book, counters: Iterable[str]) -> Held:
 
 def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None], now_ms: int, disk: Disk = DISK) -> int:
     """
-    Let a book that starts after a crash hold what its counters held; how many did.
+    Let a book that starts after a crash hold what its counters held, or what it remembers itself if that is more; how many did.
 
     `limits_of` gives the limits in force of a budget by name, None if there are none any more. Errors: OSError.
     """
-    found = last(folder, disk)
+    found, told = last(folder, disk), Book(now_ms)
     restored = 0
     for name, slices in found.items():
         limits = limits_of(name)
         if limits is None or limits.kind is not BudgetKind.COUNTER:
             continue
-        define(book, name, limits)
-        cell = book.cells[name]
+        for one in (book, told):
+            define(one, name, limits)
+        heard = told.cells[name]
         for at_ms, units in sorted(slices.items()):
-            charge(cell, units, min(at_ms, now_ms))
-        touch(cell, now_ms)
+            charge(heard, units, min(at_ms, now_ms))
+        _take_most(book.cells[name], heard)
+        touch(book.cells[name], now_ms)
         restored += 1
     return restored
+
+
+def _take_most(cell: BudgetCell, heard: BudgetCell) -> None:
+    """Of each slice the larger count: both saw only what they saw."""
+    slices, others = dict(cell.slices or {}), heard.slices or {}
+    cell.level, cell.slices = 0, {}
+    for index in sorted({*slices, *others}):
+        charge(cell, max(slices.get(index, 0), others.get(index, 0)), cell.anchor_ms + index * cell.slice_ms)
 
 
 def last(folder: Path, disk: Disk = DISK) -> Held:

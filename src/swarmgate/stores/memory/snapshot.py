@@ -4,7 +4,7 @@ What a process remembers over a clean stop, and whether it may (design 4: Cold s
 A file marks that a gate runs; a clean stop replaces it by the saved book. Where the mark is found without its gate, the
 last run ended uncleanly: what it had used is unknown, so budgets start cold. A folder that never held either has never
 sent anything: budgets start warm. The newest file of the journal says which run a book was saved by: an older book, from a
-backup or from a disk that forgot its last changes, is not believed (reliability LG-14). Instants are those of a clock that
+backup or from a disk that forgot its last changes, is not believed, but what it counted is kept (reliability LG-14). Instants are those of a clock that
 goes on over restarts (ms since the epoch).
 """
 
@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarmgate.core.book import Book, Lease
-from swarmgate.core.kernel import define
+from swarmgate.core.kernel import chill, define
 from swarmgate.core.limits import Limits
+from swarmgate.core.passage import touch
 from swarmgate.engine.disk import DISK
 from swarmgate.ports import Disk
 
@@ -89,12 +90,22 @@ def _found(saved: Path, now_ms: int, journal: int, disk: Disk, limits: LimitsOf)
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
         form = json.loads(disk.read(saved))
-        if form.get("journal", journal) != journal:
-            return _empty(now_ms, now_ms), f"{saved} is older than what a gate has sent since"
-        return restored(form, now_ms, limits), "budgets go on from the last clean stop"
+        book = restored(form, now_ms, limits)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         disk.rename(saved, f"{SAVED}.broken")
         return _empty(now_ms, now_ms), f"{saved} cannot be read ({error})"
+    if form.get("journal", journal) != journal:
+        _forget(book, now_ms)
+        return book, f"{saved} is older than what a gate has sent since"
+    return book, "budgets go on from the last clean stop"
+
+
+def _forget(book: Book, now_ms: int) -> None:
+    """What was used since is not known: as cold as if the store had begun now, with what it remembers."""
+    book.birth_ms = book.now_ms = now_ms
+    for cell in book.cells.values():
+        touch(cell, max(now_ms, cell.at_ms))
+        chill(cell, now_ms)
 
 
 def cold_ms(limits: Mapping[str, Limits]) -> int:

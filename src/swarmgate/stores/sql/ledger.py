@@ -21,6 +21,7 @@ from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql.damage import FILE_ERRORS, said
+from swarmgate.stores.sql.place import made_whole, watched
 
 FILE: Final = "ledger.sqlite3"
 _CHECKED_BYTES: Final = 512 * 1024 * 1024  # a check reads the whole file; a larger one is checked as far as it is used
@@ -42,13 +43,11 @@ class Ledger:
         Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
         """
         path = folder / FILE
-        is_new = not path.exists()
-        ledger = cls(_engine(f"file:{path}?mode=rwc", writes=True))
+        if not path.exists():
+            made_whole(path, cls._make)
+        ledger = cls(watched(_engine(f"file:{path}?mode=rw", writes=True), path))
         try:
-            if is_new:
-                path.touch(mode=0o600)
-            else:
-                ledger._check(path)
+            ledger._check(path)
             ledger._migrate(path)
         except FILE_ERRORS as error:
             ledger.close()
@@ -85,6 +84,14 @@ class Ledger:
     def close(self) -> None:
         """Let the file go."""
         self._engine.dispose()
+
+    @classmethod
+    def _make(cls, path: Path) -> None:
+        ledger = cls(_engine(f"file:{path}?mode=rw", writes=True))
+        try:
+            ledger._migrate(path)
+        finally:
+            ledger.close()
 
     def _check(self, path: Path) -> None:
         size = path.stat().st_size

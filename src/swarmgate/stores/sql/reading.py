@@ -85,6 +85,33 @@ def targets(link: Connection) -> list[str]:
     return sorted(name for (name,) in link.execute(names) if name)
 
 
+def unsent(link: Connection, span: Span) -> list[str]:
+    """Targets of calls that ended without a send: some were refused every one."""
+    told = select(calls.c.target).where(calls.c.attempts == 0, *_arrived_in(span)).distinct()
+    return sorted(name for (name,) in link.execute(told) if name)
+
+
+def ends(link: Connection, named: Sequence[str], span: Span) -> list[dict[str, Any]]:
+    """How calls to these targets ended, by end and reason: how many, and of how many agents."""
+    count = func.count()
+    statement = (
+        select(
+            calls.c.end,
+            calls.c.reason,
+            count.label("calls"),
+            func.count(calls.c.agent.distinct()).label("agents"),
+        )
+        .where(calls.c.target.in_(named), calls.c.end != "", *_arrived_in(span))
+        .group_by(calls.c.end, calls.c.reason)
+        .order_by(count.desc())
+    )
+    return _all(link, statement)
+
+
+def _arrived_in(span: Span) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return calls.c.arrived_ms >= span.from_ms, calls.c.arrived_ms < span.to_ms
+
+
 def limits(link: Connection, named: Sequence[str], span: Span) -> list[dict[str, Any]]:
     """
     Revisions of the limits that these targets take from, in force within the span or begun in it, in order.

@@ -15,6 +15,7 @@ from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql.damage import FILE_ERRORS, said
+from swarmgate.stores.sql.place import made_whole, watched
 
 _BUSY_S = 5
 Upgrades = Mapping[int, tuple[str, ...]]  # by schema: the statements that make the next one of it
@@ -30,18 +31,11 @@ def opened(
 
     Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
     """
-    if path.exists() and not path.stat().st_size:
+    if not path.exists():
+        made_whole(path, lambda fresh: _made(fresh, metadata, schema))
+    if not path.stat().st_size:
         raise BadInput(str(path), f"is empty; restore a backup: it has {holds}")
-    path.touch(mode=0o600)
-    engine = create_engine(
-        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": _BUSY_S}, poolclass=StaticPool
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(link: Any, _record: object) -> None:
-        link.execute("PRAGMA journal_mode=WAL")
-        link.execute("PRAGMA synchronous=FULL")
-
+    engine = _engine(path)
     try:
         with engine.begin() as link:
             version = link.execute(text("PRAGMA user_version")).scalar_one()
@@ -55,4 +49,27 @@ def opened(
     except FILE_ERRORS as error:
         engine.dispose()
         raise BadInput(str(path), f"cannot be used ({said(error)}); restore a backup: it has {holds}") from None
+    return watched(engine, path)
+
+
+def _made(path: Path, metadata: MetaData, schema: int) -> None:
+    engine = _engine(path)
+    try:
+        with engine.begin() as link:
+            metadata.create_all(link)
+            link.execute(text(f"PRAGMA user_version={schema}"))
+    finally:
+        engine.dispose()
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": _BUSY_S}, poolclass=StaticPool
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(link: Any, _record: object) -> None:
+        link.execute("PRAGMA journal_mode=WAL")
+        link.execute("PRAGMA synchronous=FULL")
+
     return engine
