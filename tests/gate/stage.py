@@ -10,7 +10,7 @@ from swarmgate import config, wiring
 from swarmgate.core.record import Call
 from swarmgate.gate.service import Gate
 
-KEY = "sk-canary-7f3a91"
+KEY, OTHER_KEY = "sk-canary-7f3a91", "sk-canary-b20c55"
 UNARY = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
@@ -176,7 +176,7 @@ async def stage(script: Script = either, text: str = TARGET) -> AsyncIterator[St
     loop = asyncio.get_running_loop()
     stand_in = StandIn(script)
     server = await asyncio.start_server(stand_in.serve, "127.0.0.1", 0)
-    read = config.parse(text.format(port=server.sockets[0].getsockname()[1]), {"KEY": KEY})
+    read = config.parse(text.format(port=server.sockets[0].getsockname()[1]), {"KEY": KEY, "OTHER_KEY": OTHER_KEY})
     bugs: list[Exception] = []
 
     def failed(_call: Call, error: Exception) -> None:

@@ -7,7 +7,7 @@ import anthropic
 import openai
 import pytest
 from sdks import ASK, OVERLOADED, TWO, claude, gpt
-from stage import KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
+from stage import KEY, OTHER_KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
 
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
@@ -158,6 +158,36 @@ def test_no_rung_that_speaks_so_is_the_callers_error():
             assert [one["target"] for one in error["attempts"]] == ["first", "second"]
             assert on.stand_in.hits == []
             assert on.ends == ["refused"]
+
+    asyncio.run(play())
+
+
+def test_sc_08_09_each_target_sees_its_own_key_whatever_is_asked_tried_or_reused():
+    text = TWO.replace('{{ two = "env:KEY" }}', '{{ two = "env:OTHER_KEY" }}')
+
+    async def sometimes(stand_in, hit, writer):
+        if hit.path.startswith("/first") and len(stand_in.hits) % 3:
+            writer.write(whole(OVERLOADED, "529 Overloaded"))
+        else:
+            await either(stand_in, hit, writer)
+
+    async def play():
+        async with stage(sometimes, text) as on, gpt(on.port) as client:
+            evil = {"host": "evil.example", "authorization": f"Bearer {OTHER_KEY}", "x-api-key": OTHER_KEY}
+            asked = [
+                client.chat.completions.create(
+                    **ASK, extra_headers=evil, extra_body={"base_url": "http://evil.example"}
+                )
+                for _ in range(30)
+            ]
+            await asyncio.gather(*asked)
+            seen = {(hit.path.split("/")[1], hit.headers["authorization"]) for hit in on.stand_in.hits}
+            assert seen == {("first", f"Bearer {KEY}"), ("second", f"Bearer {OTHER_KEY}")}
+            assert {hit.headers["host"] for hit in on.stand_in.hits} == {
+                f"127.0.0.1:{on.gate.targets['first'].origin.port}"
+            }
+            assert all("x-api-key" not in hit.headers for hit in on.stand_in.hits)
+            assert len(on.stand_in.hits) > 30
 
     asyncio.run(play())
 

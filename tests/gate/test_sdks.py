@@ -97,6 +97,78 @@ def test_openai_tools_plain_and_streamed():
     asyncio.run(play())
 
 
+SAID = {"type": "output_text", "text": "four", "annotations": []}
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "status": "completed",
+    "model": "m",
+    "output": [{"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [SAID]}],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
+    | {"input_tokens_details": {"cached_tokens": 4}, "output_tokens_details": {"reasoning_tokens": 1}},
+}
+DELTA = {"item_id": "m1", "output_index": 0, "content_index": 0, "sequence_number": 1, "logprobs": []}
+RESPONSE_EVENTS = (
+    named("response.created", response=RESPONSE | {"status": "in_progress", "usage": None}, sequence_number=0),
+    named("response.output_text.delta", delta="fo", **DELTA),
+    named("response.output_text.delta", delta="ur", **DELTA),
+    named("response.completed", response=RESPONSE, sequence_number=3),
+)
+ANSWERS = {
+    "/v1/responses": RESPONSE,
+    "/v1/embeddings": {
+        "object": "list",
+        "model": "m",
+        "data": [{"object": "embedding", "index": 0, "embedding": [0.5, 0.25]}],
+        "usage": {"prompt_tokens": 9, "total_tokens": 9},
+    },
+    "/v1/completions": UNARY | {"object": "text_completion", "choices": [{"index": 0, "text": "four"}]},
+    "/v1/messages/count_tokens": {"input_tokens": 9},
+    "/v1/audio/transcriptions": {"text": "four"},
+    "/v1/images/generations": {"created": 1, "data": [{"url": "https://i.example/1"}]},
+    "/v1/files": {"id": "f1", "object": "file", "bytes": 3, "created_at": 1, "filename": "a", "purpose": "batch"},
+}
+
+
+async def every_route(_stand_in, hit, writer):
+    if b'"stream":true' in hit.body or b'"stream": true' in hit.body:
+        writer.write(STREAM_HEAD)
+        for piece in RESPONSE_EVENTS:
+            writer.write(framed(piece))
+            await writer.drain()
+        writer.write(LAST)
+    else:
+        writer.write(whole(ANSWERS[hit.path]))
+
+
+def test_every_route_of_both_sdks():
+    async def play():
+        async with stage(every_route) as on, gpt(on.port) as ours, claude(on.port) as theirs:
+            assert (await ours.responses.create(model="m", input="2 + 2?")).output_text == "four"
+            events = [event async for event in await ours.responses.create(model="m", input="hi", stream=True)]
+            assert "".join(one.delta for one in events if one.type == "response.output_text.delta") == "four"
+            assert events[-1].response.usage.output_tokens == 3
+            vectors = await ours.embeddings.create(model="m", input="x", encoding_format="float")
+            assert vectors.data[0].embedding == [0.5, 0.25]
+            assert (await ours.completions.create(model="m", prompt="2 + 2?")).choices[0].text == "four"
+            messages = [{"role": "user", "content": "hi"}]
+            assert (await theirs.messages.count_tokens(model="m", messages=messages)).input_tokens == 9
+            read = [usage for _, usage in on.gate.callers.ended]
+            assert read == [(9, 3), (9, 3), (9, 0), (9, 3), (-1, -1)]
+            assert (await ours.audio.transcriptions.create(file=("a.wav", b"\0" * 99), model="m")).text == "four"
+            assert (await ours.images.generate(prompt="x")).data[0].url == "https://i.example/1"
+            assert (await ours.files.create(file=("a.jsonl", b"{}\n"), purpose="batch")).id == "f1"
+            assert [hit.path for hit in on.stand_in.hits] == ["/v1/responses", *ANSWERS]
+            assert "multipart/form-data" in on.stand_in.hits[-1].headers["content-type"]
+            assert on.ends == ["answered"] * 8
+
+    asyncio.run(play())
+
+
 RAISES = {
     "400 Bad Request": "BadRequestError",
     "403 Forbidden": "PermissionDeniedError",
