@@ -1,5 +1,6 @@
 """What an answer says while it passes, however it is cut into reads."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
 from swarmgate.gate import taps
-from swarmgate.gate.taps import NO_CACHE, NO_USAGE, StreamTap, read_answer, read_cached, read_tail
+from swarmgate.gate.taps import NO_CACHE, NO_USAGE, StreamTap, data_of, read_answer, read_cached, read_tail
 from swarmgate.providers.errors import read_error_body
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
@@ -31,6 +32,55 @@ RESPONSES = [
 def pieces(stream, cuts):
     edges = [0, *sorted(cuts), len(stream)]
     return [stream[a:b] for a, b in pairwise(edges)]
+
+
+def reference(stream):
+    """The data of each event, read line by line as the standard has it (WHATWG HTML 9.2.6)."""
+    found, data = [], []
+    for line in re.split(rb"\r\n|\n|\r", stream.removeprefix(b"\xef\xbb\xbf")):
+        name, _, value = line.partition(b":")
+        if line and name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif not line and data:
+            found.append(b"\n".join(data))
+            data = []
+    return found
+
+
+class Whole(StreamTap):
+    """Hands on each event as it becomes whole."""
+
+    def _look(self, event):
+        self.heard(event)
+
+
+LINES = st.sampled_from(
+    [
+        b"",
+        b"",
+        b"data: a",
+        b"data:b",
+        b"data",
+        b"data:  c",
+        b" data: no",
+        b": data",
+        b"event: data",
+        b"datax: 1",
+        b"\xf0\x9f\x98\x80",
+    ]
+)
+SPELT = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12)
+
+
+@given(SPELT, st.sampled_from([b"", b"\xef\xbb\xbf"]), st.lists(st.integers(0, 200), max_size=6))
+def test_se_02_events_are_those_of_a_reference_parser_however_they_are_spelt_and_cut(lines, bom, cuts):
+    stream = bom + b"".join(b"".join(pair) for pair in lines) + b"\n\n"
+    events, tap = [], Whole()
+    tap.heard = events.append
+    for piece in pieces(stream, {cut % (len(stream) + 1) for cut in cuts}):
+        tap.feed(piece)
+    tap.feed(b"\n")  # a CR that was read last waits for what follows
+    assert [data for data in map(data_of, events) if data] == [data for data in reference(stream) if data]
 
 
 @given(st.sets(st.integers(1, len(STREAM) - 1)), st.sampled_from([b"\n", b"\r\n"]))

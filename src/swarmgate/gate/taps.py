@@ -21,7 +21,7 @@ SSE_END = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
 LONGEST_END = 4
 _MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
-_DONE = b"[DONE]"
+_DONE, _BOM = b"[DONE]", b"\xef\xbb\xbf"
 _CACHED = re.compile(
     rb'"(cached_tokens|prompt_cache_hit_tokens|cache_read_input_tokens|cache_creation_input_tokens)"\s*:\s*([0-9]{1,15})'
 )
@@ -222,8 +222,9 @@ def data_of(event: bytes) -> bytes:
     """The data of an event, without comments and other fields (WHATWG HTML 9.2.6)."""
     if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
         return event[6:]
-    lines = [line[5:].removeprefix(b" ") for line in event.splitlines() if line.startswith(b"data:")]
-    return b"\n".join(lines)
+    lines = event.removeprefix(_BOM).splitlines()  # it may stand before the first event
+    said = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:") or line == b"data"]
+    return b"\n".join(said)
 
 
 def _shape(raw: bytes | Raw) -> _Shape | None:
