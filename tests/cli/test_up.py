@@ -143,6 +143,14 @@ limits = ["{limit}"]
 """
 
 
+def test_without_a_file_a_terminal_that_is_gone_stops_it_in_order(tmp_path, provider):
+    with running(tmp_path, provider, "--no-control") as (process, url):
+        assert ask(url) == ANSWER
+        process.send_signal(signal.SIGHUP)
+        _, error = process.communicate(timeout=20)
+        assert (process.returncode, "stopping" in error) == (0, True)
+
+
 def test_sighup_reads_the_file_again(tmp_path, provider):
     file = tmp_path / "gate.toml"
 
