@@ -244,7 +244,7 @@ class _Data:
     async def run(self) -> int:
         """From listening to the last call; how many were given up. Errors: `Stop`."""
         setting, loop = self.setting, asyncio.get_running_loop()
-        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # without a file the last is a terminal that is gone
+        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the last: its terminal is gone
             loop.add_signal_handler(sign, self._stopped.set)
         if setting.again is not None:
             loop.add_signal_handler(signal.SIGHUP, self._reload.do, setting.again)
