@@ -90,7 +90,7 @@ class _Door:
             fields = {name: value for name, value in fields.items() if name != UPGRADE}
         return self._desk.identity(fields, said or proxy_words(fields))
 
-    def _place(self, target: Target, method: bytes, path: str) -> Destination:
+    def _place(self, target: Target, method: bytes, path: str, team: str) -> Destination:
         """The place of an allowed target. Errors: `Refusal`."""
         settings = self._desk.plan.settings
         host = target.host
@@ -102,7 +102,7 @@ class _Door:
         judged = judge(self._desk.plan.policies, host, method.decode(), path)
         if target.port not in (judged.policy.ports or settings.ports):
             raise Refusal(Reason.POLICY_PORT, f"Port: {target.port}.", "port", target)
-        return self._desk.hosts.place(target, method.decode(), path)  # known from here on
+        return self._desk.hosts.place(target, method.decode(), path, team)  # known from here on
 
     def _scope(self, head: RequestHead, target: Target) -> Scope:
         """That of the caller's key, or nobody's. Errors: `Refusal` if the key may not call this host."""
@@ -113,7 +113,7 @@ class _Door:
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
         scope = self._scope(head, url.target)
-        place = self._place(url.target, head.method, url.path)
+        place = self._place(url.target, head.method, url.path, scope.team)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
         manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
@@ -173,7 +173,7 @@ class ConnectDoor(_Door):
         if end.is_early:
             raise Refusal(Reason.CALLER_EARLY_BYTES)
         scope = self._scope(head, target)
-        place = self._place(target, head.method, "/")
+        place = self._place(target, head.method, "/", scope.team)
         policy = place.judged.policy
         if not (policy.tunnels or (not policy.name and self._desk.plan.settings.tunnels)):
             ways = f'{target.authority}: {_WAYS}; or set connect = "tunnel".'

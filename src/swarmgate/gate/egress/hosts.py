@@ -25,6 +25,7 @@ from swarmgate.core.target import DEFAULT_PORTS, Target
 from swarmgate.core.target_policy import Judged, counts_requests, judge, judge_class, leading
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
 from swarmgate.core.target_table import TargetTable, forget_target, place_target
+from swarmgate.gate.egress.met import Met
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
 from swarmgate.ports import Clock
 
@@ -93,11 +94,12 @@ class Hosts:
         self._places = Published(CONNECTIONS * settings.most_per_group, unit=Unit.CONCURRENT)
         self.table = TargetTable(settings.most_targets, settings.most_per_group, _exact(plan))
         self.hosts: dict[Target, Host] = {}
+        self.met = Met()
         self._sizes: Counter[str] = Counter()  # hosts by group
         self.lessons: dict[str, Lesson] = {}  # of policies and of groups: they outlive single hosts
 
-    def place(self, target: Target, method: str, path: str) -> Destination:
-        """The budgets for a request by `method` to the judged `path` of a target."""
+    def place(self, target: Target, method: str, path: str, team: str = "") -> Destination:
+        """The budgets for a request by `method` to the judged `path` of a target, that somebody of a team calls."""
         plan = self.plan
         judged = judge(plan.policies, target.host, method, path)
         group = registrable_group(target.host, plan.suffixes, plan.settings.groups)
@@ -108,6 +110,7 @@ class Hosts:
             host.ring.pause(self._pauses.pop(placed.authority, 0))
             self._sizes[group] += 1
         host.used_ms = self._clock.now_ms()
+        self.met.note(team, placed.authority, GROUP + group)
         exact = target._replace(path_class=judged.path_class)
         rung = host.rungs.get(exact)
         if rung is None:
@@ -179,6 +182,7 @@ class Hosts:
         for host in idle[:TIDY_AT_ONCE]:
             if all(not one.changes and not one.in_flight for one in host.lessons.values()) and self._let_go(host):
                 del self.hosts[host.placed]
+                self.met.forget(host.placed.authority)
                 forget_target(self.table, host.placed)
                 self._sizes[host.group] -= 1
                 if not self._sizes[host.group]:
@@ -197,6 +201,7 @@ class Hosts:
 
     def _let_group_go(self, group: str) -> None:
         del self._sizes[group]
+        self.met.forget(GROUP + group)
         names = (
             [places(group)] if self._published.get(places(group)) == self._places else []
         )  # an operator's word stays

@@ -17,7 +17,7 @@ from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
 from swarmgate.gate.egress.shadow import Watching
 from swarmgate.gate.view.directory import Directory, Owner, TargetView
 from swarmgate.gate.view.surface import Query, number, relative, words
-from swarmgate.gate.view.viewer import may_call, sees
+from swarmgate.gate.view.viewer import Knows, may_call, met_as, sees
 
 CLASSES = ("P0", "P1", "P2")
 MOST_UNITS = 10**12
@@ -25,25 +25,34 @@ MOST_ROWS = 150  # some 5 ms of the loop, as long as twenty calls; ask for one t
 
 
 class Budgets:
-    """The budgets of one book, as JSON values; `watching` tells what policies that only watch have seen."""
+    """
+    The budgets of one book, as JSON values; `watching` tells what policies that only watch have seen.
+
+    `knows` tells whether a team may know of a host that somebody has met.
+    """
 
     def __init__(self, book: Book, now_ms: Callable[[], int], directory: Directory) -> None:
         self.book = book
         self._now_ms = now_ms
         self.directory = directory
         self.watching: Callable[[], Iterable[Watching]] = lambda: ()
+        self.knows: Knows = lambda _team, _name: True
 
     def read(self, query: Query, viewer: Scope = NOBODY) -> object:
         """Everything that the viewer may see, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
         target, asked = words(query, "target", "units")
         units = number("units", asked, 1, MOST_UNITS, 1)
         all_names = self.directory.of_target(target) if target else self.directory.names
-        names = list(filter(sees(viewer, self.directory.rungs), all_names))
+        names = list(filter(self.seen_by(viewer), all_names))
         if target and not names:
             raise BadInput("target", f"{target[:80]!r} has no budget here")
         now_ms = self.now_ms()
         seen = {name: view(self.book, name, now_ms, units) for name in names[:MOST_ROWS] if name in self.book.cells}
         return {**self.rows(seen, viewer, target), "left_off": max(0, len(names) - MOST_ROWS)}
+
+    def seen_by(self, viewer: Scope) -> Callable[[str], bool]:
+        """Which budgets a viewer may see."""
+        return sees(viewer, self.directory.rungs, self.knows)
 
     def now_ms(self) -> int:
         """Now, on the clock of the book."""
@@ -63,7 +72,7 @@ class Budgets:
         published, owner = self.directory.published, self.directory.owner
         states = {name: one.state for name, one in seen.items()}
         now_ms = self._now_ms()  # keys are on the gate's clock
-        found = (one for one in self.directory.targets(states, now_ms) if may_call(viewer, one.target))
+        found = (one for one in self.directory.targets(states, now_ms) if self._is_shown(viewer, one.target))
         targets = islice((one for one in found if one.budgets or target in {"", one.target}), MOST_ROWS)
         return {
             "budgets": [
@@ -75,6 +84,9 @@ class Budgets:
             "targets": [_target_row(one, now_ms) for one in targets],
             "watching": [_watching_row(one) for one in self._watched(viewer) if target in {"", one.policy}],
         }
+
+    def _is_shown(self, viewer: Scope, target: str) -> bool:
+        return may_call(viewer, target) and self.knows(viewer.team, met_as(target))
 
     def _watched(self, viewer: Scope) -> Iterable[Watching]:
         """The policies that only watch, of hosts that the viewer may call."""

@@ -64,7 +64,7 @@ class Directory:
 
     def owner(self, budget: str) -> Owner:
         """Whose it is; the budgets of hosts and of policies begin with the name of theirs."""
-        return self._owners.get(budget) or Owner(_OWN.split(budget, 1)[0], "")
+        return self._owners.get(budget) or Owner(owner_of(budget), "")
 
     def change(self, budget: str, published: Published) -> None:
         """The operator states another limit; it stands over the file's until they say the same."""
@@ -102,6 +102,11 @@ class Directory:
             budgets = [name for route in rung.routes.values() for name in taken(route) if name in self.published]
             if not budgets or any(name in states for name in budgets):
                 yield _target(rung, states, now_ms)
+
+
+def owner_of(budget: str) -> str:
+    """The host, the group of hosts or the policy with whose name a budget begins."""
+    return _OWN.split(budget, 1)[0]
 
 
 def taken(route: Route) -> dict[str, None]:

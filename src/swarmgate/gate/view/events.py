@@ -17,7 +17,6 @@ from swarmgate.core.view import BudgetView, changed
 from swarmgate.gate import answers
 from swarmgate.gate.view.budgets import Budgets
 from swarmgate.gate.view.surface import Query, words
-from swarmgate.gate.view.viewer import sees
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -122,7 +121,7 @@ class Events:
 
     def _event(self, events: Mapping[str, Mapping[str, BudgetView]], name: str, viewer: Scope) -> bytes:
         """What a viewer may see of an event; nothing if no change is its own."""
-        is_seen = sees(viewer, self._budgets.directory.rungs)
+        is_seen = self._budgets.seen_by(viewer)
         own = {budget: one for budget, one in events[name].items() if is_seen(budget)}
         if name == "changed" and not own:
             return b""

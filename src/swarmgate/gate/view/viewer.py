@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from swarmgate.core.caps import AGENT, KEY, OF_CALLERS, TEAM
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import ANY, Scope
-from swarmgate.gate.view.directory import taken
+from swarmgate.gate.view.directory import owner_of, taken
 
 
 def is_own(scope: Scope, call: Call) -> bool:
@@ -29,8 +29,20 @@ def may_call(scope: Scope, target: str) -> bool:
     return scope.allows(host.strip("[]") or target)
 
 
-def sees(scope: Scope, rungs: Callable[[], Iterable[Rung]]) -> Callable[[str], bool]:
-    """Which budgets the viewer may see: what its calls could take from, and the caps of its own team and agents."""
+Knows = Callable[[str, str], bool]  # whether a team may know of a host, or a group of hosts, that somebody has met
+
+
+def met_as(target: str) -> str:
+    """The name under which a host is met, by its URL; empty for a target of the operator's."""
+    return target.partition("://")[2].partition("#")[0]
+
+
+def sees(scope: Scope, rungs: Callable[[], Iterable[Rung]], knows: Knows) -> Callable[[str], bool]:
+    """
+    Which budgets the viewer may see: what its calls could take from, and the caps of its own team and agents.
+
+    Hosts that only others have met are nothing to it.
+    """
     reached: set[str] | None = None
     if scope.targets != ANY:
         routes = (route for rung in rungs() if may_call(scope, rung.target) for route in rung.routes.values())
@@ -48,6 +60,8 @@ def sees(scope: Scope, rungs: Callable[[], Iterable[Rung]]) -> Callable[[str], b
         if budget.startswith(TEAM):
             whose = budget.removeprefix(TEAM).partition(": ")[0].partition(" ")[0]
             return scope.team in {"", whose}
+        if not knows(scope.team, owner_of(budget)):
+            return False
         return reached is None or budget in reached or budget.startswith(OF_CALLERS)
 
     return seen
