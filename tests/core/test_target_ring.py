@@ -108,6 +108,18 @@ def test_a_long_pause_is_stalled(hint_ms):
     assert ring.why(1) is Reason.TARGET_STALLED
 
 
+def test_a_person_can_try_a_host_that_asked_for_a_month():
+    ring = TargetRing()
+    assert not ring.revive()
+    refused(ring, 1, classify(Signal(429, hint_ms=31 * 86_400_000)))
+    assert ring.state(2) is BudgetState.STALLED
+    assert ring.revive()
+    assert ring.state(2) is BudgetState.READY
+    assert ring.candidates(2) == (ONLY_KEY,)
+    refused(ring, 3)  # it learns as ever
+    assert not ring.ready(4)
+
+
 def test_who_only_ever_refuses_is_stalled_until_it_accepts():
     ring, now_ms = TargetRing(), 1
     first_ms = now_ms

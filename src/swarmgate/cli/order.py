@@ -49,7 +49,8 @@ def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, 
         print(json.dumps(changes, indent=2))
         return
     if not changes:
-        print(f"{name} was so already")
+        again = "; what of it was out is tried again" if order == "resume" else ""
+        print(f"{name} was so already{again}")
         return
     table = Listing("budget", "revision", "policy", title=cell(f"{order}: {name}").plain)
     for change in changes:

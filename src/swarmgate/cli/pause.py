@@ -12,5 +12,5 @@ def pause(name: Name, reason: Reason, state: State = None, port: Port = USUAL_PO
 
 
 def resume(name: Name, reason: Reason, state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
-    """End a pause: whoever waits goes at once. Keys of the target that were out for good (no money) are tried again."""
+    """End a pause: whoever waits goes at once. Keys that were out for good, and a host that asked to be left alone, are tried again."""
     give("resume", name, reason, (state, port), as_json=as_json)

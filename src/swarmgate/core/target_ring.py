@@ -73,8 +73,12 @@ class TargetRing:
             self.pause(left.reset_at_ms)
 
     def revive(self) -> bool:
-        """Nothing: a host has no key that could be dead, and what it asked for holds."""
-        return False
+        """A person knows better than what the host asked for, or how it failed: try it at once."""
+        was_out = bool(self.paused_until_ms) or self._breaker.state is not Circuit.CLOSED
+        self._breaker = Breaker()
+        self._decided_ms = -1
+        self._own_pause_ms = self.paused_until_ms = self.refused_since_ms = 0
+        return was_out
 
     def pause(self, until_ms: int) -> None:
         """Let nothing through before `until_ms`; a pause only gets longer."""

@@ -16,8 +16,9 @@ from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limi
 from swarmgate.core.errors import BadInput
 from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.limits import BadLimit, Limits
+from swarmgate.core.record import Rung
 from swarmgate.engine.pump import Pump
-from swarmgate.gate.view.directory import Directory
+from swarmgate.gate.view.directory import Directory, taken
 
 
 class Change(NamedTuple):
@@ -56,9 +57,10 @@ class Operator:
 
     def resume(self, name: str) -> list[Change]:
         """
-        Go on where a pause began, less what has drained meanwhile; keys of a target that were out for good are tried again.
+        Go on where a pause began, less what has drained meanwhile; what of a target was out is tried again.
 
-        A key without money or refused by its provider is out until a person acts (design 4: Kinds of 429): this is how.
+        A key without money or refused by its provider is out until a person acts (design 4: Kinds of 429): this is how. A
+        host, by its name or as a target, is no longer left alone for as long as it asked.
         """
         if self._revive(name) and not self._directory.of_target(name):
             return []
@@ -90,8 +92,8 @@ class Operator:
         return [self._change(name, self._limits(name)) for name in self._directory.names]
 
     def _revive(self, target: str) -> bool:
-        """Bring a target's dead keys back; whether there is such a target."""
-        rings = [rung.ring for rung in self._directory.rungs() if rung.target == target]
+        """Bring a target's dead keys back, and a host that rests; whether there is such a target."""
+        rings = [rung.ring for rung in self._rungs_of(target)]
         for ring in rings:
             if ring.revive():
                 self._pump.room.keys_changed(ring)
@@ -107,10 +109,17 @@ class Operator:
 
     def _named(self, name: str) -> list[str]:
         """The budget of that name, or those of the target of that name."""
-        names = [name] if name in self._directory.published else self._directory.of_target(name)
+        names = [name] if name in self._directory.published else self._directory.of_target(_host(name) or name)
         if not names:
-            raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one; `budgets` lists them")
+            shared = [one for rung in self._rungs_of(name) for route in rung.routes.values() for one in taken(route)]
+            shown = ", ".join(dict.fromkeys(one for one in shared if one in self._directory.published))
+            others = f"its calls take from {shown}; name one of them" if shown else "`budgets` lists what there is"
+            raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one of its own; {others}")
         return names
+
+    def _rungs_of(self, target: str) -> list[Rung]:
+        """The rungs of a target by its name; of a host by its name, too."""
+        return [rung for rung in self._directory.rungs() if target in {rung.target, _host(rung.target)}]
 
     def _alike(self, name: str) -> list[str]:
         names = self._named(name)
@@ -143,6 +152,11 @@ class Operator:
 
     def _change(self, name: str, limits: Limits) -> Change:
         return Change(name, self._directory.owner(name).target, limits, self._directory.published[name])
+
+
+def _host(target: str) -> str:
+    """The host, with its port if it has a special one, of a host's target; empty for a model's."""
+    return target.partition("://")[2].partition("#")[0]
 
 
 def _promise(published: Published) -> tuple[Unit, int, int]:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from outside import stage
+from outside import FAST, stage, whole
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.lesson import CAP, RATE
@@ -94,3 +94,31 @@ def test_an_owner_is_paused_and_bounded_as_one():
     before, (known, unknown), held = run(scene)
     assert (before, held) == (200, 1)
     assert known == unknown == ["group a.org: concurrent"]
+
+
+@pytest.mark.parametrize("name", ["http://d.io", "d.io"])
+def test_a_host_that_asked_for_too_long_a_pause_is_called_again_when_a_person_says_so(name):
+    """Nobody else can: the pause outlives the gate, and a host may ask for a month by mistake."""
+    answers = iter([whole(429, b"no", retry_after=2_000_000), whole()])
+
+    async def scene():
+        async with stage(lambda _hit: next(answers), text=FAST) as on:
+            first, second = await on.get("http://d.io/"), await on.get("http://d.io/", x_swarmgate_wait="0s")
+            on.gate.operator.resume(name)
+            return first.status, second.said["code"], (await on.get("http://d.io/", x_swarmgate_wait="5s")).status
+
+    assert asyncio.run(scene()) == (429, "target_stalled", 200)
+
+
+def test_a_host_may_be_named_as_the_target_that_views_show():
+    async def scene(on):
+        await on.get("http://d.io/")
+        await on.get("http://a.org/")
+        paused = {one.budget for one in on.gate.operator.pause("http://d.io")}
+        with pytest.raises(BadInput, match=r"papers: requests per 60s, .*name one of them"):
+            on.gate.operator.pause("http://a.org")
+        with pytest.raises(BadInput, match="lists what there is"):
+            on.gate.operator.pause("http://nobody.org")
+        return paused
+
+    assert run(scene) == {"d.io" + RATE, "d.io" + CAP}
