@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.http1.head import Head, parse_request
-from swarmgate.http1.head_memo import LONGEST_KEPT, HeadMemo
+from swarmgate.http1.head_memo import LONGEST_KEPT, RequestHeads
 from swarmgate.http1.refusals import BadHead
 
 lengths = st.sampled_from(
@@ -28,42 +28,73 @@ def heads(draw):
     return "\r\n".join([start, *fields, "", ""]).encode()
 
 
+AFTER = b"the next"
+
+
+def alone(raw):
+    return parse_request(raw), AFTER
+
+
 def read(reader, raw):
-    """Everything that a head says, or why it is refused."""
+    """Everything that a head says but for the digits of its length, or why it is refused."""
     try:
-        head = reader(raw)
+        head, rest = reader(raw)
     except BadHead as bad:
         return bad.status, bad.reason, bad.field
-    assert type(head.headers) is list
-    return {name: getattr(head, name) for name in Head.__slots__}
+    assert rest == AFTER
+    said = {name: getattr(head, name) for name in Head.__slots__ if name != "raw"}
+    said["headers"] = [name if name == b"content-length" else (name, value) for name, value in head.headers]
+    said["fields"] = head.fields | ({b"content-length": b""} if b"content-length" in head.fields else {})
+    return said
+
+
+def following(heads):
+    return lambda raw: heads.next(raw + AFTER)
 
 
 @given(st.lists(heads(), min_size=1, max_size=6))
 def test_whatever_was_read_before(raws):
-    memo = HeadMemo()
+    reads = following(RequestHeads())
     for raw in raws:
-        assert read(memo.read, raw) == read(parse_request, raw)
+        assert read(reads, raw) == read(alone, raw)
 
 
 @given(heads(), st.lists(lengths, max_size=4))
 def test_the_same_lines_around_other_lengths(raw, others):
-    memo = HeadMemo()
+    reads = following(RequestHeads())
     for other in ["5", *others]:
         again = raw.replace(b"17", other.encode())
-        assert read(memo.read, again) == read(parse_request, again)
+        assert read(reads, again) == read(alone, again)
 
 
-def test_two_heads_share_nothing_that_changes():
-    memo = HeadMemo()
-    first = memo.read(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n")
-    second = memo.read(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 66\r\n\r\n")
-    assert (first.content_length, second.content_length) == (5, 66)
-    assert first.fields[b"content-length"] == b"5"
-    assert first is not second
-    assert first.headers is not second.headers
+@given(heads(), st.lists(st.tuples(lengths, st.integers(1, 200)), max_size=4))
+def test_the_same_lines_in_two_reads(raw, others):
+    memo = RequestHeads()
+    for other, place in [("5", 200), *others]:
+        again = raw.replace(b"17", other.encode())
+
+        def reads(raw, place=place):
+            begun = memo.next(raw[:place])
+            return memo.next(raw[place:] + AFTER) if begun is None else (begun[0], begun[1] + raw[place:] + AFTER)
+
+        said = read(reads, again)
+        assert said == read(alone, again)
+        if type(said) is tuple:
+            return  # nothing is read after a refusal
+
+
+def test_lines_that_come_again_are_the_same_head():
+    memo = RequestHeads()
+    first, body = memo.next(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nbo")
+    assert (first.content_length, body) == (5, b"bo")
+    first.notes["worked"] = "out"
+    second, body = memo.next(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 66\r\n\r\nbod")
+    assert (second.content_length, second.notes, body) == (66, {"worked": "out"}, b"bod")
+    third, _ = memo.next(b"POST /b HTTP/1.1\r\nhost: a\r\ncontent-length: 66\r\n\r\n")
+    assert (third.target, third.notes) == (b"/b", {})
 
 
 def test_a_long_head_is_not_kept():
-    memo = HeadMemo()
-    memo.read(b"POST / HTTP/1.1\r\nhost: a\r\nx: %b\r\ncontent-length: 5\r\n\r\n" % (b"x" * LONGEST_KEPT))
-    assert memo._before == b""
+    memo = RequestHeads()
+    raw = b"POST / HTTP/1.1\r\nhost: a\r\nx: %b\r\ncontent-length: 5\r\n\r\n" % (b"x" * LONGEST_KEPT)
+    assert memo.next(raw)[0] is not memo.next(raw)[0]

@@ -135,8 +135,9 @@ def step(call: Call, event: Event, now_ms: int) -> tuple[Command, ...]:
     entry = TABLE[call.state].get(type(event))
     if entry is None:
         raise BadTransition(f"{type(event).__name__} cannot happen to {call!r}")
-    commands = entry.act(call, event, now_ms)
-    if call.state not in entry.leads_to:
+    act, leads_to = entry
+    commands = act(call, event, now_ms)
+    if call.state not in leads_to:
         raise BadTransition(f"{type(event).__name__} led {call!r} out of the table")
     return commands
 

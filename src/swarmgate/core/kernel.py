@@ -17,6 +17,7 @@ from swarmgate.core.passage import charge, count, end_hold, hold, touch
 CLOCK_STEP_MS = 1_000
 ADOPTED_MS = 60_000  # the longest that a reservation lasts unrenewed (core/queueing.py: LEASE_MS)
 _new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
+_LEASES = BudgetKind.LEASES  # a member of an enumeration takes 0.1 us to look up, and a settlement asks ten times
 COLD = "cold"  # the hold of a store that cannot know who still holds
 
 
@@ -86,10 +87,10 @@ def take(book: Book, request: Take, raw_ms: int) -> Granted | Denied:
             if now_ms != cell.at_ms:
                 if cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
                     touch(cell, now_ms)
-                else:  # as `touch` does where nothing ends
+                elif cell.level and cell.drain:  # as `touch` does where nothing ends
                     level = cell.level - cell.drain * (now_ms - cell.at_ms)
                     cell.level = level if level > 0 else 0
-                    cell.at_ms = now_ms
+                cell.at_ms = now_ms
             if cost | reserve < 0:  # one look at both signs
                 raise BadInput("demands", f"{cost} and {reserve} units of {name}: nothing can be taken backwards")
             if cell.level + (cell.pending + cost + reserve) * cell.scale > cell.caps[rank]:
@@ -107,14 +108,22 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
     for name, cost, reserve in request.alternatives[chosen]:
         cell = cells[name]
         if cost:
-            cell.level += cost * cell.scale
-            if cell.slices is not None:
-                count(cell, cost, now_ms)
+            slices = cell.slices
+            if slices is None:
+                cell.level += cost * cell.scale
+            else:
+                cell.level += cost  # a counter's scale is 1
+                index = (now_ms - cell.anchor_ms) // cell.slice_ms
+                if index in slices:  # as `count` does, but for the first of a slice
+                    slices[index] += cost
+                else:
+                    count(cell, cost, now_ms)
         if reserve:
-            if key in cell.leases:
+            leases = cell.leases
+            if key in leases:
                 hold(cell, key, reserve, expires_ms)
                 continue
-            lease = cell.leases[key] = Lease()  # as `hold` does, for the first of a name
+            lease = leases[key] = Lease()  # as `hold` does, for the first of a name
             lease.amount, lease.expires_ms, lease.firm = reserve, expires_ms, False
             cell.pending += reserve
             if expires_ms < cell.due_ms:
@@ -141,23 +150,28 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
     else:
         now_ms = advance(book, raw_ms)
     debt = 0
+    cells = book.cells
     for name, reserved, told in usage:
-        cell = book.cells.get(name)
+        cell = cells.get(name)
         if cell is None:
             continue
         if now_ms != cell.at_ms:
-            if cell.drain or cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
+            if cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
                 touch(cell, now_ms)
-            cell.at_ms = now_ms  # where nothing moves, that is all
-        held = cell.leases.get(lease)
-        if cell.limits.kind is BudgetKind.LEASES:
+            elif cell.level and cell.drain:  # as `touch` does where nothing ends
+                level = cell.level - cell.drain * (now_ms - cell.at_ms)
+                cell.level = level if level > 0 else 0
+            cell.at_ms = now_ms
+        leases = cell.leases
+        held = leases.get(lease)
+        if cell.limits.kind is _LEASES:
             if held is None and told > 0:
                 _adopt(cell, lease, told, now_ms)
             elif held is not None and cell.limits.hold_ms:
                 end_hold(cell, lease, now_ms)
             elif held is not None and not held.firm:
                 cell.pending -= held.amount
-                del cell.leases[lease]
+                del leases[lease]
             continue
         used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
         if held is None:  # it lapsed and was charged
@@ -168,7 +182,7 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
             held.amount -= freed
             cell.pending -= freed
             if last:
-                del cell.leases[lease]
+                del leases[lease]
         debt = min(EXACT - 1, debt + over)
         charge(cell, used, now_ms)
     return now_ms, debt

@@ -58,7 +58,9 @@ def expire(cell: BudgetCell, now_ms: int) -> None:
 
 def charge(cell: BudgetCell, units: int, now_ms: int) -> None:
     """Count units as used, now; a debt never grows past what is exact."""
-    added = min(units * cell.scale, EXACT - 1 - cell.level)
+    added = units * cell.scale
+    if added >= EXACT - cell.level:
+        added = EXACT - 1 - cell.level
     cell.level += added
     if cell.slices is not None:
         count(cell, added, now_ms)  # a counter's scale is 1

@@ -41,6 +41,9 @@ STORE = "store"  # the name under which a store that is lost blocks
 
 Commands = tuple[Command, ...]
 _new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
+# Members that every call meets: an enumeration takes 0.1 us to look one up.
+_NEW, _CONNECTING, _ASKING, _SENDING, _ENDED = State.NEW, State.CONNECTING, State.ASKING, State.SENDING, State.ENDED
+_DEFERRED = End.DEFERRED
 
 _WHY = {
     BlockKind.TIME: Reason.POLICY_RATE,
@@ -52,11 +55,11 @@ _WHY = {
 
 def connect(call: Call, _event: object, now_ms: int) -> Commands:
     """Have a connection to the rung's target; the token comes after it."""
-    if call.state is not State.NEW:
+    if call.state is not _NEW:
         call.room.wake(call)
     call.route = None
     call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
-    call.state = State.CONNECTING
+    call.state = _CONNECTING
     return (CONNECT,)
 
 
@@ -114,7 +117,7 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     call.asked_turn = call.room.turn
     call.asks += 1
     call.lease = f"{call.id}.{call.asks}"  # never used again: a late answer of the store must not end another's
-    call.state = State.ASKING
+    call.state = _ASKING
     alternatives: tuple[tuple[Demand, ...], ...] = (call.offered[0].demands(call.prompt, call.reserve, call.money),)
     if len(keys) > 1:
         alternatives = tuple([route.demands(call.prompt, call.reserve, call.money) for route in call.offered])
@@ -143,7 +146,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     call.delivered = False
     call.sent_ms = now_ms
     call.alarm_ms = now_ms + min(call.content_ms, RENEW_MS)
-    call.state = State.SENDING
+    call.state = _SENDING
     return (_new(Intent, (call.attempt,)), SEND)
 
 
@@ -238,11 +241,11 @@ def leave_and_end(call: Call, how: End, reason: Reason) -> Commands:
 
 def end(call: Call, how: End, reason: Reason | None) -> Commands:
     """The one place where a call ends."""
-    call.state = State.ENDED
+    call.state = _ENDED
     call.alarm_ms = 0
     call.end = how
     call.reason = reason
-    return (_new(Answer, (how, reason, call.denied if how is End.DEFERRED else None)),)
+    return (_new(Answer, (how, reason, call.denied if how is _DEFERRED else None)),)
 
 
 def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:

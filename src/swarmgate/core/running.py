@@ -34,6 +34,7 @@ from swarmgate.core.rungs import UNSENT, Tried, remember
 IDLE_MS = 30_000
 _RELAY = (RELAY,)
 _new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
+_OK, _ANSWERED = Kind.OK, End.ANSWERED  # as in core/queueing.py
 
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
@@ -126,10 +127,10 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
         if left is not None:
             ring.report(call.route.key, left, call.sent_ms, now_ms)
     settle = _settle(call, used, cost, beyond)
-    if outcome.kind is Kind.OK:
+    if outcome.kind is _OK:
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
-        return (*relay, *settle, note, *end(call, End.ANSWERED, None))
+        return (*relay, *settle, note, *end(call, _ANSWERED, None))
     return (*settle, *follow(call, outcome, now_ms, sent=True, used=used, status=status))
 
 
@@ -209,7 +210,8 @@ def _settle(call: Call, used: int, cost: int = -1, beyond: int = 0) -> Commands:
 
     Unknown use and cost are charged as estimated, and all of the prompt: nobody said that a cache held any.
     """
-    route = _route(call)
+    route = call.route
+    assert route is not None
     left = call.reserved_left
     spent = used
     if used < 0:

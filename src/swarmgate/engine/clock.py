@@ -11,19 +11,27 @@ import time
 
 
 class LoopClock:
-    """ports.Clock of one event loop; `read_ms` is the instant that was read last: the pump reads one per event."""
+    """
+    ports.Clock of one event loop; all who ask at one instant get the same integer, which is made once.
 
-    __slots__ = ("_time", "offset_ms", "read_ms")
+    `read_ms` is the instant that was read last: the pump reads one per event.
+    """
+
+    __slots__ = ("_at_s", "_time", "offset_ms", "read_ms")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time = loop.time
-        self.offset_ms = int(time.time() * 1000) - int(loop.time() * 1000)  # noqa: TID251  this is the edge
-        self.now_ms()
+        self._at_s = loop.time()
+        self.read_ms = int(time.time() * 1000)  # noqa: TID251  this is the edge
+        self.offset_ms = self.read_ms - int(self._at_s * 1000)
 
     def now_ms(self) -> int:
         """Monotonic milliseconds since the epoch."""
-        self.read_ms = now_ms = int(self._time() * 1000) + self.offset_ms
-        return now_ms
+        at_s = self._time()
+        if at_s != self._at_s:
+            self._at_s = at_s
+            self.read_ms = int(at_s * 1000) + self.offset_ms
+        return self.read_ms
 
 
 def unix_ms() -> int:

@@ -115,12 +115,14 @@ class Ear:
         self._body: list[bytes] = []
         self.heard = False
 
-    def respond(self, status: int, _headers: Sequence[Header], body: bytes = b"") -> None:
+    def respond(self, status: int, _headers: Sequence[Header], body: bytes = b"", _ready: bytes = b"") -> None:
         """The whole answer."""
         self.heard = True
         self._tell(Reply(status, [answers.JSON, answers.STAY], body))
 
-    def start_stream(self, status: int, _headers: Sequence[Header], _length: int | None = None) -> None:
+    def start_stream(
+        self, status: int, _headers: Sequence[Header], _length: int | None = None, _ready: bytes = b""
+    ) -> None:
         """An answer begins that is longer than it was asked to be."""
         self._status = status
 

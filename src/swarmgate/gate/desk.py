@@ -92,7 +92,7 @@ class Desk:
     ) -> Call:
         """A new call of this caller, with its caps and the place that its ticket keeps; `scope` is that of its agent key."""
         call = Call(
-            f"{self._prefix}{next(self._numbers):x}", rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
+            self._prefix + str(next(self._numbers)), rungs, self.pump.room, rank=identity.rank, arrived_ms=now_ms
         )
         call.client = client
         call.step = identity.step

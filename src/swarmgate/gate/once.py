@@ -184,16 +184,18 @@ class Kept:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._end, name)
 
-    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
         """The whole answer."""
         self._note(status, headers)
         self._keep(body)
-        self._end.respond(status, headers, body)
+        self._end.respond(status, headers, body, ready)
 
-    def start_stream(self, status: int, headers: Sequence[Header], length: int | None = None) -> None:
+    def start_stream(
+        self, status: int, headers: Sequence[Header], length: int | None = None, ready: bytes = b""
+    ) -> None:
         """The head of an answer."""
         self._note(status, headers)
-        self._end.start_stream(status, headers, length)
+        self._end.start_stream(status, headers, length, ready)
 
     def write_chunk(self, payload: bytes) -> None:
         """A part of it."""

@@ -7,7 +7,6 @@ unless it is as long as its compact form, which leaves no room for a second.
 """
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw
@@ -24,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _text = msgspec.json.Decoder(str).decode
 _decode_options = msgspec.json.Decoder(dict[str, Raw] | None).decode
-_number = msgspec.json.Decoder(int).decode
+_number = msgspec.json.Decoder(int | None).decode
 _KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
 _OPEN = re.compile(rb"[ \t\r\n]*\{")
@@ -83,11 +82,12 @@ def peek(body: bytes) -> Peeked:
     stream = bytes(fields["stream"]) if "stream" in fields else b"false"
     if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")
-    bytes_read = 0
-    for key in fields.keys() & _CONTENT:
-        bytes_read += memoryview(fields[key]).nbytes
-    limits = fields.keys() & _LIMITS
-    max_tokens = _max_tokens(fields, limits) if limits else None
+    bytes_read, max_tokens = 0, None
+    for key, raw in fields.items():
+        if key in _CONTENT:
+            bytes_read += memoryview(raw).nbytes
+        elif key in _LIMITS:
+            max_tokens = _smaller(max_tokens, key, raw)
     return Peeked(fields, compact, model, stream == b"true", max_tokens, bytes_read // BYTES_PER_TOKEN + 1)
 
 
@@ -126,19 +126,17 @@ def _unreadable(body: bytes, error: Exception) -> BadInput:
     return BadInput("model", "is missing or no string; name the model to call")
 
 
-def _max_tokens(fields: dict[str, Raw], limits: Iterable[str]) -> int | None:
-    """The smallest of the caller's limits; `null` is none."""
-    said = []
-    for key in limits:
-        if bytes(fields[key]) != b"null":
-            try:
-                limit = _number(fields[key])
-            except msgspec.DecodeError:
-                raise BadInput(key, "is no whole number") from None
-            if not 0 < limit < MOST_TOKENS:
-                raise BadInput(key, f"is not between 1 and {MOST_TOKENS}")
-            said.append(limit)
-    return min(said, default=None)
+def _smaller(known: int | None, key: str, raw: Raw) -> int | None:
+    """The smaller of the caller's limits; `null` is none."""
+    try:
+        limit = _number(raw)
+    except msgspec.DecodeError:
+        raise BadInput(key, "is no whole number") from None
+    if limit is None:
+        return known
+    if not 0 < limit < MOST_TOKENS:
+        raise BadInput(key, f"is not between 1 and {MOST_TOKENS}")
+    return limit if known is None or limit < known else known
 
 
 def _is_single(body: bytes, fields: dict[str, Raw]) -> bool:

@@ -5,9 +5,10 @@ A `Relay` stands in `end.call` from the request's head to the answer's last byte
 begun. Back-pressure runs through it: a client that reads slowly stops the target's connection, so nothing piles up here.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from swarmgate.core.commands import Answer, End
+from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import OutputEstimate
 from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.record import Call
@@ -29,6 +30,7 @@ from swarmgate.http1.head import Header, RequestHead
 
 SPEAKS_EVERY_MS = 10_000
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+_ANSWERED = End.ANSWERED  # what nearly every call ends with; an enumeration takes 0.1 us to look it up
 _NEVER = bytes(64)  # stands nowhere in an answer
 _KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
 
@@ -41,6 +43,17 @@ class Counter(Protocol):
 
     def complete(self, relay: "Relay") -> None:
         """Begin the call, or answer why there is none."""
+
+
+class Wishes(NamedTuple):
+    """What the lines of a head say of every call that is made with them: worked out once for all that share them."""
+
+    identity: Identity
+    surface: str
+    effect: Effect
+    timeout_ms: int
+    wait_ms: int
+    generates: bool
 
 
 class Relay:
@@ -64,6 +77,7 @@ class Relay:
         "query",
         "said",
         "shown",
+        "wishes",
     )
 
     def __init__(
@@ -81,6 +95,7 @@ class Relay:
         self.said = said
         self.query = b""
         self.identity: Identity = UNSAID
+        self.wishes: Wishes | None = None  # None: what `identity` says of them
         self.peeked: Peeked | None = None
         self.call: Call | None = None
         self.outputs: OutputEstimate | None = None  # learns from this answer
@@ -162,32 +177,35 @@ class Relay:
         """Show the answer: whole if it is, else what is held and then whatever comes."""
         attempt, end = call.wire, self.end
         assert isinstance(attempt, Attempt)
-        head, headers = attempt.head, self._headers(call, attempt)
-        assert head is not None
         if attempt.whole:
-            self._show_whole(attempt, head.status, headers)
+            self._show_whole(attempt)
             return
         if not self.as_events:
+            head = attempt.head
+            assert head is not None
             self.as_events = head.content_length is None and attempt.stream is not None
-            end.start_stream(head.status, headers, head.content_length)
+            ready = self.desk.served.lines(call)
+            end.start_stream(head.status, self._headers(call, attempt), head.content_length, ready)
         end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end.write_chunk)
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
 
-    def _show_whole(self, attempt: Attempt, status: int, headers: list[Header]) -> None:
-        body, route = attempt.held[0], attempt.call.route
+    def _show_whole(self, attempt: Attempt) -> None:
+        call, body = attempt.call, attempt.held[0]
+        route = call.route
         if route is not None and attempt.target.secrets.get(route.key, _NEVER) in body:
             body = attempt.target.hide(body)  # whoever answers with what it was asked shows our key (reliability SC-02)
         if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
             self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
         else:
             self.shown = True
-            self.end.respond(status, headers, body)
+            headers = self._headers(call, attempt)
+            self.end.respond(attempt.status, headers, body, self.desk.served.lines(call))
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
         self.call = None
-        if answer.end is End.ANSWERED:
+        if answer.end is _ANSWERED:
             if not self.shown:
                 self.end.finish()
             if self.outputs is not None and isinstance(exchange, Attempt) and exchange.usage[1] > 0:
@@ -202,7 +220,8 @@ class Relay:
             self._break_off(call, answer)
         elif answer.end is End.FAILED and isinstance(exchange, Attempt) and exchange.may_be_shown(answer.reason):
             status = exchange.status
-            headers = [*self._headers(call, exchange), answers.STAY, answers.theirs(status)]
+            served = self.desk.served.of(call)
+            headers = [*self._headers(call, exchange), *served, answers.STAY, answers.theirs(status)]
             target = self.desk.targets[call.rungs[call.rung].target]
             self.reply(Reply(status, headers, answers.with_trail(target.hide(exchange.body), call)))
         else:
@@ -226,10 +245,10 @@ class Relay:
         self.end.cut()
 
     def _headers(self, call: Call, attempt: Attempt) -> list[Header]:
-        """The target's headers that a caller may see, and how the call was served."""
+        """The target's headers that a caller may see."""
         head = attempt.head
         assert head is not None
         headers, route = shown_headers(head), call.route
         if route is not None and attempt.target.secrets.get(route.key, _NEVER) in head.raw:
             headers = attempt.target.hide_all(headers)
-        return headers + self.desk.served.of(call)
+        return headers

@@ -6,6 +6,7 @@ draft-ietf-httpapi-ratelimit-headers; they tell of our budget, never of the targ
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from swarmgate.core.book import BudgetCell
@@ -13,7 +14,7 @@ from swarmgate.core.compiler import WAY, Published, Unit
 from swarmgate.core.denial import remaining
 from swarmgate.core.record import Call, Route
 from swarmgate.http1.head import Header, ResponseHead
-from swarmgate.http1.render import REPLACED, passed_on
+from swarmgate.http1.render import REPLACED, header_lines, passed_on
 
 # What an answer says of the key's account, or of repeating, which is the gate's business.
 _KEPT_HERE = frozenset(
@@ -30,13 +31,17 @@ _KEPT_HERE = frozenset(
     }
 )
 _RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
+_END = b"\r\n"
+# Values in these are ours, or made so that none begins a line.
+_CALL = b"x-request-id: %b\r\nx-swarmgate-attempts: %d\r\nx-swarmgate-rung: %d\r\nx-swarmgate-queue-ms: %d\r\n"
+_BUDGET = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d;t=%d\r\n"
 _UNITS = {Unit.REQUESTS: "", Unit.CONCURRENT: ';qu="concurrent-requests"', Unit.BYTES: ';qu="content-bytes"'}
 
 
 class _Key(NamedTuple):
-    """What is always said of one key at one target."""
+    """What is always said of one key at one target, as lines."""
 
-    headers: tuple[Header, ...]
+    lines: bytes
     budget: str  # whose state is told; empty if none is published
     item: bytes
 
@@ -51,29 +56,29 @@ class ServedFields:
         self._cell_of = cell_of
         self._keys: dict[tuple[str, str], _Key] = {}
 
-    def of(self, call: Call) -> list[Header]:
-        """What is known of a call when its answer begins."""
+    def lines(self, call: Call) -> bytes:
+        """What is known of a call when its answer begins, as lines of a head."""
         rung, route = call.rungs[call.rung], call.route
-        headers: list[Header] = [
-            (b"x-request-id", call.id.encode()),
-            (b"x-swarmgate-attempts", b"%d" % call.attempt),
-            (b"x-swarmgate-rung", b"%d" % call.rung),
-            (b"x-swarmgate-queue-ms", b"%d" % (call.sent_ms - call.arrived_ms)),
-        ]
+        said = _CALL % (call.id.encode(), call.attempt, call.rung, call.sent_ms - call.arrived_ms)
         if model := rung.model or call.model:  # nobody reads which one a file or a batch is for
-            headers.append((b"x-swarmgate-model", _said(model)))
+            said += b"x-swarmgate-model: %b\r\n" % _said(model)
         if route is None:
-            return headers
-        key = self._keys.get((rung.target, route.key))
+            return said
+        name = (rung.target, route.key)
+        key = self._keys.get(name)
         if key is None:
-            key = self._keys[rung.target, route.key] = self._key(rung.routes.get(route.key, route))
-        headers += key.headers
-        cell = self._cell_of(key.budget)
-        if cell is not None:
-            headers.append((b"x-swarmgate-limit-revision", b"%d" % cell.limits.revision))
-            left, until_ms = remaining(cell, call.rank), cell.level // cell.drain if cell.drain else 0
-            headers.append((b"ratelimit", b"%b;r=%d;t=%d" % (key.item, left, -(-until_ms // 1_000))))
-        return headers
+            key = self._keys[name] = self._key(rung.routes.get(route.key, route))
+        always, budget, item = key
+        cell = self._cell_of(budget)
+        if cell is None:
+            return said + always
+        left, until_ms = remaining(cell, call.rank), cell.level // cell.drain if cell.drain else 0
+        return said + _BUDGET % (always, cell.limits.revision, item, left, -(-until_ms // 1_000))
+
+    def of(self, call: Call) -> list[Header]:
+        """The same as fields."""
+        lines = self.lines(call).split(_END)[:-1]
+        return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
 
     def forget(self) -> None:
         """What was made once is made again: a published limit changed."""
@@ -89,13 +94,19 @@ class ServedFields:
         name = min(names, key=lambda one: _narrowness(self.published[one]), default="")
         if name:
             headers.append((b"ratelimit-policy", policy(name, self.published[name])))
-        return _Key(tuple(headers), name, _quoted(name))
+        return _Key(header_lines(headers), name, _quoted(name))
 
 
 def shown_headers(head: ResponseHead) -> list[Header]:
     """The fields of a model target's answer that a caller may see."""
     fields = passed_on(head) if b"connection" in head.fields else head.headers
-    return [field for field in fields if field[0] not in _KEPT_HERE and not field[0].startswith(_RATES)]
+    return [field for field in fields if _is_shown(field[0])]
+
+
+@lru_cache(maxsize=256)
+def _is_shown(name: bytes) -> bool:
+    """Targets answer with the same few names each time."""
+    return name not in _KEPT_HERE and not name.startswith(_RATES)
 
 
 def policy(name: str, published: Published) -> bytes:

@@ -26,6 +26,7 @@ _CACHED = re.compile(
     rb'"(cached_tokens|prompt_cache_hit_tokens|cache_read_input_tokens|cache_creation_input_tokens)"\s*:\s*([0-9]{1,15})'
 )
 _READ_APART, _WRITTEN_APART = b"cache_read_input_tokens", b"cache_creation_input_tokens"  # Anthropic counts them apart
+_ERROR = b'"error"'
 _may_fail = re.compile(rb'"error"\s*:\s*(?!null)').search
 _PLACES = ("error",)
 _LAST_TYPES = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
@@ -70,7 +71,7 @@ class _Answer(msgspec.Struct):
 
 def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, Failure | None]:
     """What a whole JSON answer says of its use, and the error it holds in one of the dialect's places if it is none."""
-    failure = _find_failure(body, places) if _may_fail(body) else None
+    failure = _find_failure(body, places) if _ERROR in body and _may_fail(body) else None
     try:
         counts = _decode_answer(body).usage
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -32,7 +32,7 @@ class Till:
 
         False if a cap in money holds and the price at the first is not known.
         """
-        if not _is_capped(call):
+        if not is_capped(call):
             return True
         used = Used(prompt, output)
         costs = [self._cost_at(rung, call.model, targets[rung.target].dialect.name, used) for rung in call.rungs]
@@ -46,7 +46,7 @@ class Till:
 
         A price for tokens alone says nothing of it, unless the tokens are free: that is one's own machine.
         """
-        if not _is_capped(call):
+        if not is_capped(call):
             return True
         price = self._prices.own(path.lstrip("/"), call.rungs[call.rung].target)
         call.money = max(1, price.request_micro) if price is not None else 1
@@ -64,7 +64,7 @@ class Till:
         return UNKNOWN if cost is None else cost
 
 
-def _is_capped(call: Call) -> bool:
+def is_capped(call: Call) -> bool:
     """Whether a cap in money holds for the call's caller."""
     caps = call.caps or {}
     capped = caps.get(call.rungs[call.rung].target) or caps.get(ANY_TARGET)

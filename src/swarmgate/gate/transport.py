@@ -39,6 +39,7 @@ _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 _PLAIN = b"identity"
 _JSON_BEGINS = frozenset({b"{", b"["})
+_new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 _may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
 
 
@@ -63,7 +64,7 @@ class Attempt(Wire):
     )
 
     def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget) -> None:
-        super().__init__(exchanges, exchanges.upstreams, call, target.origin)
+        Wire.__init__(self, exchanges, exchanges.upstreams, call, target.origin)
         self._write: Callable[[bytes], None] | None = None
         self.target = target
         self.stream: StreamTap | None = None  # the answer is a stream of events
@@ -125,7 +126,8 @@ class Attempt(Wire):
         self.whole = True
         self.end = None
         head = self.head
-        if head is not None and (self.stream is not None or self._write is not None or head.status >= 400):
+        assert head is not None
+        if self.stream is not None or self._write is not None or head.status >= 400:
             self._end_unusual(head)
             return
         if len(self.held) != 1:
@@ -133,9 +135,11 @@ class Attempt(Wire):
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         if self.held[0][:1] != b"{" and failure is None:
             failure = self._no_answer()
-        outcome = self._verdict(failure)
-        status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost, self.beyond))
+        call, outcome = self.call, self._verdict(failure)
+        used = self.used()
+        status, cost = 0 if outcome is OK else head.status, self._cost() if call.money else UNKNOWN
+        left = None if self.target.quotas.names.isdisjoint(head.fields) else self._left(head)
+        self._exchanges.fire(call, _new(Ended, (outcome, used, left, status, cost, self.beyond)))
 
     def on_upload_pause(self) -> None:
         """Nothing to stop: the request was given whole."""
@@ -253,12 +257,13 @@ class Attempt(Wire):
                 return
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
-        self._exchanges.fire(self.call, Ended(outcome, self.used(), self._left(), status, cost, self.beyond))
+        used = self.used()
+        self._exchanges.fire(self.call, Ended(outcome, used, self._left(head), status, cost, self.beyond))
 
-    def _left(self) -> QuotaLeft | None:
+    def _left(self, head: ResponseHead) -> QuotaLeft | None:
         """What the answer says is left of its key's quota, if it says so and it is time to listen."""
-        head, quotas = self.head, self.target.quotas
-        if head is None or quotas.names.isdisjoint(head.fields):
+        quotas = self.target.quotas
+        if quotas.names.isdisjoint(head.fields):
             return None
         call, exchanges = self.call, self._exchanges
         assert call.route is not None

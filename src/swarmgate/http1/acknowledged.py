@@ -7,7 +7,6 @@ and macOS tell how many bytes do; where neither can be asked, the answer's first
 
 import asyncio
 import socket
-import struct
 import sys
 from collections.abc import Callable
 from fcntl import ioctl
@@ -17,7 +16,7 @@ SO_NWRITE = 0x1024  # macOS sys/socket.h: the same
 
 
 def _linux(link: socket.socket) -> int:
-    return int(struct.unpack("i", ioctl(link.fileno(), SIOCOUTQ, b"\0\0\0\0"))[0])
+    return int.from_bytes(ioctl(link.fileno(), SIOCOUTQ, b"\0\0\0\0"), sys.byteorder)
 
 
 def _macos(link: socket.socket) -> int:

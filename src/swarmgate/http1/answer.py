@@ -64,18 +64,20 @@ class Answering(Connection):
         self.head: RequestHead | None = None
         self.call: Any = None
 
-    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
-        """The whole answer at once; a HEAD request, 204 and 304 get no body."""
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
+        """The whole answer at once, `ready` as of render.response_head; a HEAD request, 204 and 304 get no body."""
         if self.head is None:
             return
-        raw = self._answer_head(status, headers, len(body))
+        raw = self._answer_head(status, headers, len(body), ready)
         self._sweep.cork.write(self._transport, raw if self._out == SILENT else raw + body)
         self._done()
 
-    def start_stream(self, status: int, headers: Sequence[Header], length: int | None = None) -> None:
+    def start_stream(
+        self, status: int, headers: Sequence[Header], length: int | None = None, ready: bytes = b""
+    ) -> None:
         """The head of an answer whose body follows: exactly `length` bytes, else chunks (to HTTP/1.0 until close)."""
         if self.head is not None:
-            self._sweep.cork.write(self._transport, self._answer_head(status, headers, length))
+            self._sweep.cork.write(self._transport, self._answer_head(status, headers, length, ready))
 
     def write_chunk(self, payload: bytes) -> None:
         """Payload of the body: one chunk on the wire per call."""
@@ -150,14 +152,15 @@ class Answering(Connection):
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
         self._sweep.cork.write(self._transport, TUNNEL_OPEN)
 
-    def _answer_head(self, status: int, headers: Sequence[Header], length: int | None) -> bytes:
+    def _answer_head(self, status: int, headers: Sequence[Header], length: int | None, ready: bytes) -> bytes:
         head = self.head
         if head is None or self._begun:
             raise RuntimeError("a call is answered once")
         bare = status in NO_BODY_STATUS
         chunked = length is None and not bare and head.version == b"HTTP/1.1"
         keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
-        raw = response_head(status, headers, length=None if bare else length, chunked=chunked, close=not keep)
+        sized = None if bare else length
+        raw = response_head(status, headers, length=sized, chunked=chunked, close=not keep, ready=ready)
         self._begun, self._keep, self._left = True, keep, length or 0
         if bare or head.method == b"HEAD":
             self._out = SILENT

@@ -13,8 +13,7 @@ from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.framing import READ, BadBody, request_body
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
-from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
-from swarmgate.http1.head_memo import HeadMemo
+from swarmgate.http1.head_memo import RequestHeads
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
@@ -28,11 +27,11 @@ BODY_MS = 30_000
 class ClientEnd(Answering):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_heads", "_memo", "_waiting", "is_early")
+    __slots__ = ("_body_ms", "_heads", "_waiting", "is_early")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(handler, sweep)
-        self._heads, self._memo = HeadBuffer(REQUEST_FIRST), HeadMemo()
+        self._heads = RequestHeads()
         self._waiting = bytearray()  # pipelined, unparsed
         self._body_ms, self.is_early = BODY_MS, False  # early: bytes came with the present head, behind it
 
@@ -73,16 +72,14 @@ class ClientEnd(Answering):
         while data and self.head is None and self._open and left and not self._is_full:
             left -= 1
             try:
-                found = self._heads.feed(data)
-                if found is None:
-                    self.deadline_ms = min(self.deadline_ms, self._sweep.now_ms + HEAD_MS)
-                    data = b""
-                    break
-                head = self._memo.read(found[0])
+                found = self._heads.next(data)
             except BadHead as bad:
                 self._refuse(bad)
                 break
-            data = self._begin(head, found[1])
+            if found is None:
+                self.deadline_ms = min(self.deadline_ms, self._sweep.now_ms + HEAD_MS)
+                return
+            data = self._begin(*found)
         if data and self._open:
             self._hold(data)
             if self.head is None and not self._is_full:

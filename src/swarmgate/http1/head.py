@@ -8,6 +8,7 @@ line cost as much time as cutting the lines ourselves, and most of the calls tha
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -51,15 +52,16 @@ class Head:
     keep_alive: bool
 
     def __init__(self, raw: bytes) -> None:
-        lines = raw[:-4].split(b"\r\n", MAX_HEADERS + 1)  # a bomb of lines is not even cut
+        start, *lines = raw[:-4].split(b"\r\n", MAX_HEADERS + 1)  # a bomb of lines is not even cut
         self.raw = raw
-        self.headers: list[Header] = [
-            (name.lower(), value.strip()) for name, _, value in map(bytes.partition, lines[1:], repeat(b":"))
+        headers: list[Header] = [
+            (name.lower(), value.strip()) for name, _, value in map(bytes.partition, lines, repeat(b":"))
         ]
-        self.fields = dict(self.headers)
-        if len(self.fields) != len(self.headers):
+        self.headers = headers
+        self.fields = fields = dict(headers)
+        if len(fields) != len(headers):
             self._combine()
-        self._read_start(lines[0].split(b" "))
+        self._read_start(start)
 
     def _combine(self) -> None:
         """Repeated lines become one field, values joined by commas (RFC 9110 5.3)."""
@@ -68,7 +70,7 @@ class Head:
             seen.setdefault(name, []).append(value)
         self.fields = {name: b", ".join(values) for name, values in seen.items()}
 
-    def _read_start(self, parts: list[bytes]) -> None:
+    def _read_start(self, line: bytes) -> None:
         raise NotImplementedError
 
     def count(self, name: bytes) -> int:
@@ -96,7 +98,8 @@ class RequestHead(Head):
 
     notes: dict[str, Any]
 
-    def _read_start(self, parts: list[bytes]) -> None:
+    def _read_start(self, line: bytes) -> None:
+        parts = line.split(b" ")
         self.well_cut = len(parts) == 3
         self.method, self.target = parts[0], parts[1] if len(parts) > 1 else b""
         self.version = b" ".join(parts[2:])
@@ -113,13 +116,18 @@ class ResponseHead(Head):
 
     __slots__ = ("reason", "status")
 
-    def _read_start(self, parts: list[bytes]) -> None:
+    def _read_start(self, line: bytes) -> None:
         self.method = self.target = b""
-        self.version = parts[0]
-        status = parts[1] if len(parts) > 1 else b""
-        self.well_cut = len(status) == 3 and status.isdigit() and status >= b"100"
-        self.status = int(status) if self.well_cut else 0
-        self.reason = b" ".join(parts[2:])
+        self.version, self.well_cut, self.status, self.reason = _status_line(line)
+
+
+@lru_cache(maxsize=64)
+def _status_line(line: bytes) -> tuple[bytes, bool, int, bytes]:
+    """(version, whether it is cut as it should be, status, reason); there are few, and each comes with every answer."""
+    version, _, rest = line.partition(b" ")
+    status, _, reason = rest.partition(b" ")
+    well_cut = len(status) == 3 and status.isdigit() and status >= b"100"
+    return version, well_cut, int(status) if well_cut else 0, reason
 
 
 def parse_request(raw: bytes) -> RequestHead:

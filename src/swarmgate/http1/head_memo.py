@@ -1,51 +1,53 @@
 """
-The last request head of a connection, as the key to its next one.
+The heads of one client connection: collected until they are whole, and read; the last one is the key to the next.
 
 With every request of a kept connection a client sends the same lines; what differs is the length of the body. Such a
-head needs no second judgement: it consists of bytes that passed, around digits where digits had passed.
+head needs no second judgement: it consists of bytes that passed, around digits where digits had passed. It is the same
+object, too: one call is in flight per connection, and nobody reads a length but in `content_length`.
 """
 
 from swarmgate.http1.head import RequestHead, parse_request
+from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
 
 LONGEST_KEPT = 4 * 1024
 _NAME = b"\r\ncontent-length:"
 _FIELD = b"content-length"
+_MOST_DIGITS = 18
 
 
-class HeadMemo:
-    """Reads the heads of one connection: `read` does what `parse_request` does, and less where it can."""
+class RequestHeads(HeadBuffer):
+    """Reads the heads of one connection: `next` does what `feed` and `parse_request` do, and less where it can."""
 
-    __slots__ = ("_after", "_before", "_last", "_place")
+    __slots__ = ("_after", "_before", "_last")
 
     _last: RequestHead
-    _place: int
 
     def __init__(self) -> None:
+        super().__init__(REQUEST_FIRST)
         self._before = self._after = b""
 
-    def read(self, raw: bytes) -> RequestHead:
-        """The request head in `raw`, which ends with its blank line. Raises BadHead."""
-        before, after = self._before, self._after
-        if before and raw.startswith(before) and raw.endswith(after):
-            digits = raw[len(before) : len(raw) - len(after)]
-            if digits.isdigit() and len(digits) < 19:
-                return self._again(raw, digits)
-        head = parse_request(raw)
-        self._learn(head)
-        return head
+    def next(self, data: bytes) -> tuple[RequestHead, bytes] | None:
+        """
+        (the head that became whole, the bytes after it), or None while its blank line is still to come.
 
-    def _again(self, raw: bytes, digits: bytes) -> RequestHead:
-        last = self._last
-        head = RequestHead.__new__(RequestHead)
-        head.raw = raw
-        head.method, head.target, head.version = last.method, last.target, last.version
-        head.well_cut, head.chunked, head.keep_alive = True, False, last.keep_alive
-        head.headers = last.headers.copy()
-        head.headers[self._place] = (_FIELD, digits)
-        head.fields = last.fields | {_FIELD: digits}
-        head.content_length = int(digits)
-        head.notes = last.notes
-        return head
+        A head that differs from the one before in nothing but the body's length is that one, with this `content_length`;
+        its lines stay as they came first. Raises BadHead.
+        """
+        before = self._before
+        if before and not self._held and data.startswith(before):
+            start, after = len(before), self._after
+            end = data.find(b"\r", start, start + _MOST_DIGITS + 1)
+            digits = data[start:end] if end > 0 else b""
+            if digits.isdigit() and data.startswith(after, end):
+                head = self._last
+                head.content_length = int(digits)
+                return head, data[end + len(after) :]
+        found = self.feed(data)
+        if found is None:
+            return None
+        head = parse_request(found[0])
+        self._learn(head)
+        return head, found[1]
 
     def _learn(self, head: RequestHead) -> None:
         raw, length = head.raw, head.fields.get(_FIELD)
@@ -54,5 +56,4 @@ class HeadMemo:
             return
         start = raw.index(length, raw.lower().index(_NAME) + len(_NAME))
         self._before, self._after = raw[:start], raw[start + len(length) :]
-        self._place = head.headers.index((_FIELD, length))
         self._last = head

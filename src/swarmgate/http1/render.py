@@ -7,7 +7,7 @@ brought its own: cheaper than a look at each value, and it cannot be forgotten f
 """
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from http import HTTPStatus
 
 from swarmgate.http1.head import Head, Header
@@ -29,8 +29,7 @@ HOP_BY_HOP = frozenset(
 REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 _HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 _CHUNKED = (b"transfer-encoding", b"chunked")
-_CLOSE = (b"connection", b"close")
-_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+_STARTS = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
@@ -67,26 +66,34 @@ def request_head(
         fields.append(_CHUNKED)
     elif length is not None:
         fields.append((b"content-length", b"%d" % length))
-    return _lines(b"%b %b HTTP/1.1" % (method, target), fields)
+    return _lines(b"%b %b HTTP/1.1" % (method, target), fields) + b"\r\n"
 
 
 def response_head(
     status: int,
-    headers: Iterable[Header],
+    headers: Sequence[Header],
     *,
     length: int | None = None,
     chunked: bool = False,
     close: bool = False,
+    ready: bytes = b"",
 ) -> bytes:
-    """A response head for a client; with neither `length` nor `chunked` it states no body; raises BadField."""
-    fields = list(headers)
+    """
+    A response head for a client; with neither `length` nor `chunked` it states no body; raises BadField.
+
+    `ready` are further lines, each with its end, of which whoever made them knows that no value begins a line.
+    """
+    lines = _lines(_STARTS.get(status) or b"HTTP/1.1 %d " % status, headers)
     if chunked:
-        fields.append(_CHUNKED)
+        ready += b"transfer-encoding: chunked\r\n"
     elif length is not None:
-        fields.append((b"content-length", b"%d" % length))
-    if close:
-        fields.append(_CLOSE)
-    return _lines(b"HTTP/1.1 %d %b" % (status, _PHRASES.get(status, b"")), fields)
+        ready += b"content-length: %d\r\n" % length
+    return b"%b%bconnection: close\r\n\r\n" % (lines, ready) if close else b"%b%b\r\n" % (lines, ready)
+
+
+def header_lines(headers: Sequence[Header]) -> bytes:
+    """Lines of a head, each with its end; raises BadField."""
+    return _lines(b"", headers).removeprefix(b"\r\n")
 
 
 def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], bytes]:
@@ -96,14 +103,14 @@ def error_body(status: int, reason: str, sentence: str) -> tuple[list[Header], b
     return [(b"content-type", b"application/json")], body
 
 
-def _lines(start: bytes, fields: list[Header]) -> bytes:
-    raw = b"\r\n".join([start, *map(b": ".join, fields), b"", b""])
-    if len(raw) - len(raw.translate(None, b"\r\n\0")) != 2 * len(fields) + 4:
+def _lines(start: bytes, fields: Sequence[Header]) -> bytes:
+    raw = b"\r\n".join([start, *map(b": ".join, fields), b""])
+    if len(raw) - len(raw.translate(None, b"\r\n\0")) != 2 * len(fields) + 2:
         raise BadField(_culprit(start, fields))
     return raw
 
 
-def _culprit(start: bytes, fields: list[Header]) -> str:
+def _culprit(start: bytes, fields: Sequence[Header]) -> str:
     if any(byte in start for byte in b"\r\n\0"):
         return "start line"
     guilty = next(name for name, value in fields if any(byte in name + value for byte in b"\r\n\0"))

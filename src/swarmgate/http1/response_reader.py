@@ -54,23 +54,24 @@ class ResponseReader:
                 found = self._heads.feed(data)
                 if found is None:
                     return b""
-                head = parse_response(found[0])
+                raw, rest = found
+                head = parse_response(raw)
             except BadHead as bad:
                 raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
-            if head.status >= 200:
+            status = head.status
+            if status >= 200:
                 self.head, self.wants_head = head, False
-                length, rest = head.content_length, found[1]
-                if length == len(rest) and self._method != b"HEAD" and head.status not in NO_BODY_STATUS:
+                if head.content_length == len(rest) and self._method != b"HEAD" and status not in NO_BODY_STATUS:
                     self.body = READ  # the common read: a whole response
                 else:
                     self.body = response_body(head, self._method)
                 return rest
             self._interim += 1
-            if head.status == 101:
+            if status == 101:
                 raise BrokenResponse(Fault.UNASKED_UPGRADE)
             if self._interim > MAX_INTERIM:
                 raise BrokenResponse(Fault.TOO_MANY_INTERIM)
-            data = found[1]
+            data = rest
 
     @property
     def ended_cleanly(self) -> bool:

@@ -53,8 +53,9 @@ class UpstreamEnd(Connection):
         self._response.begin(method)
         self.first_byte_seen = False
         self.exchanges += 1
-        self.deadline_ms = self._sweep.now_ms + read_ms
-        self._sweep.cork.write(self._transport, data)
+        sweep = self._sweep
+        self.deadline_ms = sweep.now_ms + read_ms
+        sweep.cork.write(self._transport, data)
         return True
 
     def send_more(self, data: bytes, *, complete: bool) -> None:
@@ -78,7 +79,9 @@ class UpstreamEnd(Connection):
 
     def is_delivered(self) -> bool:
         """Whether the peer's kernel has every byte that was written; False where that cannot be known."""
-        self._sweep.cork.flush()
+        cork = self._sweep.cork
+        if cork.held:
+            cork.flush()
         return self._transport.is_closing() or bool(is_acknowledged(self._transport))
 
     def release(self) -> None:
@@ -89,8 +92,9 @@ class UpstreamEnd(Connection):
     def keep_ms(self) -> int:
         """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
         head = self._response.head
-        said = head.fields.get(b"keep-alive") if head is not None else None
-        hint = _TIMEOUT.search(said) if said is not None else None
+        if head is None or b"keep-alive" not in head.fields:
+            return NEVER
+        hint = _TIMEOUT.search(head.fields[b"keep-alive"])
         return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000
 
     def _limit(self) -> int:
@@ -106,7 +110,7 @@ class UpstreamEnd(Connection):
             self._rest()
         self.deadline_ms = self._sweep.now_ms + self._read_ms
         if response.wants_head:
-            self._read_head(owner, data)
+            self._read_head(owner, response, data)
             return
         try:
             payload = response.body.feed(data)
@@ -118,24 +122,25 @@ class UpstreamEnd(Connection):
         if response.body.done and self._owner is owner:
             self._end(owner)
 
-    def _read_head(self, owner: Owner, data: bytes) -> None:
+    def _read_head(self, owner: Owner, response: ResponseReader, data: bytes) -> None:
         self.first_byte_seen = True
-        response = self._response
         try:
             rest = response.feed_head(data)
         except BrokenResponse as broken:
             self._lose(broken.fault)
             return
-        if response.head is None:
+        head = response.head
+        if head is None:
             return
-        owner.on_head(response.head)
+        owner.on_head(head)
         if self._owner is not owner:
             return
         if response.body is READ:
             if rest:
                 owner.on_chunk(rest)
-            if self._owner is owner:
-                self._end(owner)
+                if self._owner is not owner:
+                    return
+            self._end(owner)
         elif rest or response.body.done:
             self.data_received(rest)
 
