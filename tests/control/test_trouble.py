@@ -17,6 +17,7 @@ class Importer:
     """Fails as told, `True` = has nothing to do; ends `control` when there is nothing more to be told."""
 
     damaged = 0
+    has_more = False
     price = None
 
     def __init__(self, steps):

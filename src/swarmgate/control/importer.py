@@ -23,6 +23,7 @@ from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, imported
 
 Listener = Callable[[Sequence[rows.Row]], None]
+MANY_ROWS: Final = 1_000  # at once: the journal may hold more
 USUAL_PRICE: Final[Pricer] = lambda *_: None  # noqa: E731  no price is known
 
 _OPEN_COLUMNS: Final = (  # in the order of rows.Intent
@@ -51,7 +52,11 @@ _OPEN_COLUMNS: Final = (  # in the order of rows.Intent
 
 
 class Importer:
-    """`step` by step; `listeners` may be added to. `rows` were imported by this process, `damaged` lines were none."""
+    """
+    `step` by step; `listeners` may be added to. `rows` were imported by this process, `damaged` lines were none.
+
+    `has_more`: the last step left more to be read; otherwise the next one may wait until a transaction is worth it.
+    """
 
     def __init__(self, folder: Path, ledger: Ledger, price: Pricer = USUAL_PRICE) -> None:
         self._journal = folder / FOLDER
@@ -59,6 +64,7 @@ class Importer:
         self.ledger = ledger
         self.listeners: list[Listener] = []
         self.rows = self.damaged = 0
+        self.has_more = False
         self._load()
 
     @classmethod
@@ -73,6 +79,7 @@ class Importer:
         Errors: OSError if the journal cannot be read, or the ledger not be written: nothing is lost, ask again later.
         """
         batch = reader.read(self._journal, self._position)
+        self.has_more = len(batch.rows) >= MANY_ROWS or batch.position.segment != self._position.segment
         if batch.position == self._position:
             return batch.is_end
         gathering = Gathering(self._open, self.price)

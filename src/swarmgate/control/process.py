@@ -36,7 +36,9 @@ OK: Final = 0
 FAILED: Final = 1  # these are cli/exits.py
 REFUSED: Final = 2
 UNREACHABLE: Final = 3
-IDLE_S: Final = 0.2  # between two looks at a journal without news
+IDLE_S: Final = (
+    0.4  # between two looks at the journal: a transaction for each few rows takes ten times as long for each
+)
 STATE_S: Final = 1.0
 LOOK_S: Final = 5.0  # between two looks at budgets and lines, for metrics and alerts
 CLOSES_WITHIN_S: Final = 3
@@ -182,23 +184,23 @@ class Control:
         self._over.set()
 
     async def _import(self) -> None:
-        """Row by row until it is over and nothing is left."""
-        loop = asyncio.get_running_loop()
+        """Batch by batch until it is over and nothing is left."""
+        loop, importer = asyncio.get_running_loop(), self._importer
         while True:
             is_over = self._over.is_set()  # before the look: what was written by then is seen by it
             try:
-                is_end = await asyncio.to_thread(self._importer.step)
-                if is_end and not is_over and loop.time() >= self._forget_s:
-                    is_done = await asyncio.to_thread(self._importer.forget, unix_ms())
+                is_end = await asyncio.to_thread(importer.step)
+                if not (is_over or importer.has_more) and loop.time() >= self._forget_s:
+                    is_done = await asyncio.to_thread(importer.forget, unix_ms())
                     self._forget_s = loop.time() + FORGETS_EVERY_S if is_done else 0.0
             except OSError as error:  # the disk is full or gone: what is there is still read later
                 self._stands(f"cannot be written: {error}")
                 is_end = True
             else:
                 self._stands("")
-            if is_end:
+            if is_end or not importer.has_more:
                 self._caught_up_s = loop.time() if not self._trouble else self._caught_up_s
-                if is_over:
+                if is_end and is_over:
                     return
                 with suppress(TimeoutError):
                     async with asyncio.timeout(IDLE_S):

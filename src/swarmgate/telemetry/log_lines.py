@@ -30,8 +30,12 @@ def lines(row: rows.Row) -> Iterator[Line]:
         yield event, {name: value for name, value in fields.items() if value not in ("", (), 0)}
 
 
+def _event_of(row: rows.Note) -> str:
+    return "answered" if row.kind == "ok" else "attempt_failed"
+
+
 def _note(row: rows.Note) -> Line:
-    event = "answered" if row.kind == "ok" else "attempt_failed"
+    event = _event_of(row)
     told = {"request_id": row.call, "key_id": row.key, "attempt": row.attempt, "kind": row.kind, "reason": row.reason}
     told |= {"status": row.status, "target": row.target, "model": row.model, "task_type": row.task_type}
     told |= {"team": row.team, "priority": f"P{row.priority}", "end": row.end, "queue_ms": row.queue_ms}
@@ -95,10 +99,14 @@ class Log:
     def hear(self, batch: Iterable[rows.Row]) -> None:
         """Write what rows are worth."""
         for row in batch:
-            if isinstance(row, rows.Note | rows.End) and not self._calls:
-                continue
+            if isinstance(row, rows.Note | rows.End):
+                if not self._calls:
+                    continue
+                event = row.end if isinstance(row, rows.End) else _event_of(row)
+                if self._is_flood(event, row.at_ms):
+                    continue  # before its line is made: in a flood most are left out
             for event, fields in lines(row):
-                self.tell(event, row.at_ms, **fields)
+                self._write_line(event, row.at_ms, fields)
 
     def notice(self, notice: Notice) -> None:
         """An alert begins or ends; these are never left out."""
@@ -107,13 +115,21 @@ class Log:
 
     def tell(self, event: str, at_ms: int, **fields: Any) -> None:
         """One line, unless too many of its kind were written lately."""
+        if not self._is_flood(event, at_ms):
+            self._write_line(event, at_ms, fields)
+
+    def _is_flood(self, event: str, at_ms: int) -> bool:
+        """Whether too many lines of this kind were written lately; then one more is left out."""
         full = self._burst * 1_000
         left, since_ms, omitted = self._fill.get(event, (full, at_ms, 0))
         left = min(full, left + max(0, at_ms - since_ms) * self._per_second)
-        if left < 1_000:
-            self._fill[event] = (left, max(at_ms, since_ms), omitted + 1)
-            return
+        is_flood = left < 1_000
+        self._fill[event] = (left, max(at_ms, since_ms), omitted + is_flood)
+        return is_flood
+
+    def _write_line(self, event: str, at_ms: int, fields: dict[str, Any]) -> None:
+        left, since_ms, omitted = self._fill.get(event, (self._burst * 1_000, at_ms, 0))
+        self._fill[event] = (left - 1_000, since_ms, 0)
         if omitted:
             fields["left_out_before"] = omitted
-        self._fill[event] = (left - 1_000, max(at_ms, since_ms), 0)
         self._write.msg(event, at_ms=at_ms, **fields)

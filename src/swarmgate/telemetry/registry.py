@@ -26,6 +26,7 @@ class Registry:
         self._registry = CollectorRegistry(auto_describe=False)
         self._metrics: dict[str, Metric] = {name.name: self._made(name) for name in ALL}
         self._series: dict[str, dict[tuple[str, ...], Metric]] = {name.name: {} for name in ALL}
+        self._counts: dict[str, dict[tuple[str, ...], int]] = {name.name: {} for name in ALL}  # since the last scrape
 
     def _made(self, name: Name) -> Metric:
         if name.kind == "histogram":
@@ -53,10 +54,17 @@ class Registry:
         return series[labels]
 
     def add(self, name: Name, *labels: str, amount: int = 1) -> None:
-        """Count."""
+        """Count: an integer here, which the next scrape adds to its counter."""
+        counts = self._counts[name.name]
+        if labels in counts:
+            counts[labels] += amount
+            return
         counter = self._at(name, labels)
         assert isinstance(counter, Counter)
-        counter.inc(amount)
+        if labels in self._series[name.name]:
+            counts[labels] = amount
+        else:
+            counter.inc(amount)
 
     def observe(self, name: Name, *labels: str, ms: int) -> None:
         """One duration of a histogram in seconds."""
@@ -77,4 +85,10 @@ class Registry:
 
     def render(self) -> bytes:
         """Everything, as a scrape reads it (Prometheus text format 0.0.4)."""
+        for name, counts in self._counts.items():
+            for labels, amount in counts.items():
+                counter = self._series[name][labels]
+                assert isinstance(counter, Counter)
+                counter.inc(amount)
+            counts.clear()
         return generate_latest(self._registry)

@@ -5,9 +5,12 @@ Each kind has its own list of rows; what is named twice is written once. Rows th
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam
+from sqlalchemy import Connection, Table, UpdateBase, bindparam
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite import insert
 
 from swarmgate.stores.sql.tables import (
@@ -69,25 +72,55 @@ def write(link: Connection, changes: Changes, position: Values) -> None:
 
 def _add(link: Connection, table: Table, rows: list[Values]) -> None:
     if rows:
-        link.execute(insert(table).on_conflict_do_nothing(), rows)
+        _run(link, _addition(table), rows)
 
 
 def _complete(link: Connection, table: Table, rows: list[Values], names: dict[str, str]) -> None:
-    if not rows:
-        return
-    columns = [name for name in rows[0] if name not in names.values()]
-    statement = table.update().values({name: bindparam(name) for name in columns})
-    for column, told in names.items():
-        statement = statement.where(table.c[column] == bindparam(told))
-    link.execute(statement, rows)
+    if rows:
+        columns = tuple(name for name in rows[0] if name not in names.values())
+        _run(link, _completion(table, columns, tuple(names.items())), rows)
 
 
 def _count(link: Connection, sums: dict[tuple[object, ...], list[int]]) -> None:
-    if not sums:
-        return
+    rows = [dict(zip((*USAGE_KEY, *USAGE_SUMS), (*key, *counts), strict=True)) for key, counts in sums.items()]
+    if rows:
+        _run(link, _addition_to_usage(), rows)
+
+
+@lru_cache
+def _addition(table: Table) -> UpdateBase:
+    return insert(table).on_conflict_do_nothing()
+
+
+@lru_cache
+def _completion(table: Table, columns: tuple[str, ...], names: tuple[tuple[str, str], ...]) -> UpdateBase:
+    statement = table.update().values({name: bindparam(name) for name in columns})
+    for column, told in names:
+        statement = statement.where(table.c[column] == bindparam(told))
+    return statement
+
+
+@lru_cache
+def _addition_to_usage() -> UpdateBase:
     added = insert(usage)
-    statement = added.on_conflict_do_update(
+    return added.on_conflict_do_update(
         index_elements=list(USAGE_KEY), set_={name: usage.c[name] + added.excluded[name] for name in USAGE_SUMS}
     )
-    rows = [dict(zip((*USAGE_KEY, *USAGE_SUMS), (*key, *counts), strict=True)) for key, counts in sums.items()]
-    link.execute(statement, rows)
+
+
+def _run(link: Connection, statement: UpdateBase, rows: list[Values]) -> None:
+    """
+    Run a statement for each of the rows, which have the same columns.
+
+    SQLAlchemy makes its text once; that it looks at every value of every row (they are integers, text and None) took as
+    long as SQLite took to write them.
+    """
+    text, names = _compiled(statement, tuple(rows[0]))
+    link.exec_driver_sql(text, list(map(itemgetter(*names), rows)))
+
+
+@lru_cache
+def _compiled(statement: UpdateBase, columns: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The text for SQLite, and which column each of its places takes."""
+    made = statement.compile(dialect=sqlite.dialect(), column_keys=list(columns))
+    return str(made), tuple(made.positiontup or ())
