@@ -23,6 +23,7 @@ from swarmgate.http1.sweep import Sweep
 if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
+Fields = Sequence[Header]
 GOODBYE_MS = 10_000
 STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits for it
 SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
@@ -58,13 +59,11 @@ class Answering(Connection):
         self._body = no_body()
         self._open = True  # further requests are read
         self._keep = True  # after this answer, too
-        self._begun = False
-        self._out = SILENT
-        self._left = 0  # bytes of the promised length still to be written
+        self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
         self.head: RequestHead | None = None
         self.call: Any = None
 
-    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
+    def respond(self, status: int, headers: Fields, body: bytes = b"", ready: bytes = b"") -> None:
         """The whole answer at once, `ready` as of render.response_head; a HEAD request, 204 and 304 get no body."""
         if self.head is None:
             return
@@ -72,9 +71,7 @@ class Answering(Connection):
         self._sweep.cork.write(self._transport, raw if self._out == SILENT else raw + body)
         self._done()
 
-    def start_stream(
-        self, status: int, headers: Sequence[Header], length: int | None = None, ready: bytes = b""
-    ) -> None:
+    def start_stream(self, status: int, headers: Fields, length: int | None = None, ready: bytes = b"") -> None:
         """The head of an answer whose body follows: exactly `length` bytes, else chunks (to HTTP/1.0 until close)."""
         if self.head is not None:
             self._sweep.cork.write(self._transport, self._answer_head(status, headers, length, ready))
@@ -152,15 +149,15 @@ class Answering(Connection):
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
         self._sweep.cork.write(self._transport, TUNNEL_OPEN)
 
-    def _answer_head(self, status: int, headers: Sequence[Header], length: int | None, ready: bytes) -> bytes:
+    def _answer_head(self, status: int, headers: Fields, length: int | None, ready: bytes) -> bytes:
         head = self.head
         if head is None or self._begun:
             raise RuntimeError("a call is answered once")
         bare = status in NO_BODY_STATUS
         chunked = length is None and not bare and head.version == b"HTTP/1.1"
         keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
-        sized = None if bare else length
-        raw = response_head(status, headers, length=sized, chunked=chunked, close=not keep, ready=ready)
+        length = None if bare else length
+        raw = response_head(status, headers, length=length, chunked=chunked, close=not keep, ready=ready)
         self._begun, self._keep, self._left = True, keep, length or 0
         if bare or head.method == b"HEAD":
             self._out = SILENT
