@@ -70,10 +70,9 @@ class Keeping:
         self._timer = loop.call_later(EVERY_S, self._look)
 
     def end(self) -> None:
-        """The gate has stopped. Errors: OSError."""
+        """The gate has stopped."""
         self._timer.cancel()
-        with self._lock:
-            save(self._folder, self._gather())
+        self._write(self._gather())
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(EVERY_S, self._look)
