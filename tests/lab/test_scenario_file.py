@@ -89,6 +89,7 @@ def test_the_good_file_is_good():
         ('latency = "web"', 'latencey = "web"', "targets[0].latencey", "nearest is 'latency'"),
         ('kind = "token_bucket"', 'kind = "token_buckt"', "targets[0].limits[0].kind", "nearest is 'token_bucket'"),
         ("limit = 5", "limit = 0", "targets[0].limits[0].limit", "greater than or equal to 1"),
+        ("limit = 5", f"limit = {2**53}", "targets[0].limits[0].limit", "between 0 and 2^51 - 1"),
         ("limit = 4", "limit = 4\nwindow_ms = 5", "targets[1].limits[0].window_ms", "is unknown"),
         ("scopes = 2", "scopes = 3", "targets[1].scopes", "as many keys"),
         ('name = "models"', 'name = "archive"', "targets[1].name", "more than once"),

@@ -15,11 +15,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
+from swarmgate.core.limits import BadLimit
 from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import RULES, Fault, places_of
 from swarmgate.lab.latency import laws
 from swarmgate.lab.scenario import MOST_GATES, Scenario
+from swarmgate.lab.sim.policies import TargetPolicy, largest_calls
 
 _LIMITS = (
     scenario.FixedWindowLimit,
@@ -81,9 +83,23 @@ def parse(text: str, name: str, source: str = "scenario") -> Scenario:
         read = Scenario.model_validate(raw | {"name": name, "story": _story(text)})
     except ValidationError as error:
         found += explain(error, raw, _keys, lines)
+    else:
+        found += [problem(loc, reason, lines) for loc, reason in ([] if found else _not_kept(read))]
     if found:
         raise FileError(source, found)
     return read
+
+
+def _not_kept(read: Scenario) -> Iterator[tuple[Loc, str]]:
+    """Limits that a gate could not keep: those that the compiler refuses."""
+    hosts = [(("crawls", index), crawl.name, crawl.limits) for index, crawl in enumerate(read.crawls)]
+    targets = [(("targets", index), target.name, target.limits) for index, target in enumerate(read.targets)]
+    for loc, name, limits in (*targets, *hosts):
+        for index, limit in enumerate(limits):
+            try:
+                TargetPolicy(scenario.Target(name=name, limits=(limit,)), largest_calls(read, name))
+            except BadLimit as bad:
+                yield (*loc, "limits", index, "limit"), bad.reason
 
 
 def _keys(table: Loc) -> Collection[str]:

@@ -27,6 +27,18 @@ ANY_BURST = 1_000
 ANY_CAP = 1_000
 
 
+def largest_calls(scenario: told.Scenario, target: str) -> tuple[int, int, int]:
+    """Tokens of the largest call of each class that a scenario has for a target."""
+    largest = list(NO_CALL)
+    for load in scenario.loads:
+        if load.target == target:
+            demand = load.demand()
+            rank = int(demand.priority[1])
+            tokens = demand.prompt.at(2**32 - 1) * demand.prompt_percent // 100 + demand.output.at(2**32 - 1)
+            largest[rank] = max(largest[rank], tokens)
+    return largest[0], largest[1], largest[2]
+
+
 class ScopeBudget(NamedTuple):
     """The budget of limit number `limit` in one quota scope of a target."""
 

@@ -25,7 +25,7 @@ from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.evidence import contradictions
 from swarmgate.lab.sim.gate import LONG_AGO_MS, Setting, SimGate, Watcher
 from swarmgate.lab.sim.idleness import could_run, leaders
-from swarmgate.lab.sim.policies import NO_CALL, TargetPolicy
+from swarmgate.lab.sim.policies import TargetPolicy, largest_calls
 from swarmgate.lab.sim.store import SimStore
 from swarmgate.lab.sim.swarm import Swarm
 from swarmgate.lab.sim.target import Request, SimTarget
@@ -55,7 +55,7 @@ class World:
         faults = scenario.faults if plan is None else plan
         self.weather = Weather(faults, self.time, Random(rng.getrandbits(64)))
         self.targets = {target.name: self._target(target, rng) for target in scenario.targets}
-        self.policies = {target.name: TargetPolicy(target, self._largest(target.name)) for target in scenario.targets}
+        self.policies = {target.name: TargetPolicy(target, largest_calls(scenario, target.name)) for target in scenario.targets}
         self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)))
         self.shared = self._shared(faults)
         self.gates = self._open_gates(rng)
@@ -92,16 +92,6 @@ class World:
             SimGate(name, setting, wire, SimDisk(name, time, weather, Random(rng.getrandbits(64))))
             for name, wire in zip(gate_names(len(wires)), wires, strict=True)
         ]
-
-    def _largest(self, target: str) -> tuple[int, int, int]:
-        largest = list(NO_CALL)
-        for load in self.scenario.loads:
-            if load.target == target:
-                demand = load.demand()
-                rank = int(demand.priority[1])
-                tokens = demand.prompt.at(2**32 - 1) * demand.prompt_percent // 100 + demand.output.at(2**32 - 1)
-                largest[rank] = max(largest[rank], tokens)
-        return largest[0], largest[1], largest[2]
 
     def _shared(self, faults: tuple[Fault, ...]) -> SimStore | None:
         if self.scenario.gates == 1 and not any(fault.kind.startswith(("store", "clock")) for fault in faults):
