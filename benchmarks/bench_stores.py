@@ -224,7 +224,8 @@ class Line:
         spent, waits_s = time.perf_counter() - began, sorted(self.waits_s)
         self.open = False
         await self.store.close()
-        return len(waits_s) / spent, 1_000 * waits_s[len(waits_s) // 2], self.store.losses
+        median_s = waits_s[len(waits_s) // 2] if waits_s else 0.0
+        return len(waits_s) / spent, 1_000 * median_s, self.store.losses
 
 
 async def line(url, at_once, seconds):
