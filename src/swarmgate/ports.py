@@ -203,6 +203,10 @@ class Disk(Protocol):
     A file that was written or synced survives a loss of power, a name once its folder was synced; all else may or may not.
     """
 
+    def boot_id(self) -> str:
+        """Which start of the machine this is: as long as it is the same, nothing that was written is lost."""
+        ...
+
     def make(self, folder: Path) -> None:
         """A folder, if there is none."""
         ...

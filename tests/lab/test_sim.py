@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from swarmgate.config.targets import with_room
+from swarmgate.lab.faults import Fault
 from swarmgate.lab.scenario_file import load_shipped, parse, shipped
 from swarmgate.lab.sim import measures
 from swarmgate.lab.sim.seeds import small
@@ -77,6 +78,39 @@ def test_a_simulated_gate_compiles_a_limit_as_a_real_one_does():
     plain = replace(published, largest=(policy.largest_call,) * 3)
     assert published == with_room(plain)
     assert published != plain
+
+
+HOUR = """
+# A limit of an hour, and a gate that does not live so long.
+duration_s = 60
+warmup_s = 5
+
+[[targets]]
+name = "api"
+[[targets.limits]]
+kind = "sliding_log"
+limit = 100
+window_ms = 3_600_000
+
+[[loads]]
+name = "reads"
+kind = "fetch"
+target = "api"
+agents = 10
+per_minute = 60
+"""
+
+
+@pytest.mark.parametrize("kind", ["gate_crash", "gate_stop", "power_loss"])
+@pytest.mark.parametrize("cut", [0, 3])
+def test_a_counter_is_not_granted_anew_however_its_gate_ends(kind, cut):
+    faults = tuple(
+        Fault(kind, at_ms, 500, "gate-1", cut if kind == "gate_stop" else 0) for at_ms in (3_000, 6_000, 20_000)
+    )
+    world = World(parse(HOUR, "hour"), 1 + cut, faults)
+    world.run()
+    assert violations(world) == []
+    assert 50 < world.targets["api"].witnesses[0].sent <= 100
 
 
 def shorter(name, seconds, warmup):

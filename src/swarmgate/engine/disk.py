@@ -12,9 +12,18 @@ from pathlib import Path
 
 from swarmgate.ports import FileFacts
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux
+
 
 class SystemDisk:
     """Calls of the system, one or a few for each method."""
+
+    def boot_id(self) -> str:
+        """As the kernel names it; where it does not, no two processes agree."""
+        try:
+            return BOOT_ID.read_text(encoding="ascii").strip()
+        except OSError:
+            return f"process {os.getpid()}"
 
     def make(self, folder: Path) -> None:
         """A folder for its owner alone, if there is none."""

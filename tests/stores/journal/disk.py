@@ -7,6 +7,7 @@ from swarmgate.core.commands import Answer, End, Intent, Note
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.record import Call, Step
 from swarmgate.core.waiting import Room
+from swarmgate.engine.disk import DISK
 from swarmgate.ports import AttemptFacts
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.reader import Position, read
@@ -84,13 +85,13 @@ class Wire:
 class Desk:
     """A journal in a folder, and what it said."""
 
-    def __init__(self, folder, keep=Retention(), start_ms=START_MS):  # noqa: B008  frozen
+    def __init__(self, folder, keep=Retention(), start_ms=START_MS, disk=DISK):  # noqa: B008  frozen
         self.folder = folder
         self.loop = Turns()
         self.loop.ms = start_ms
         self.said = []
         self.journal = FileJournal(
-            self.loop, self.loop, self.loop.wall_ms, Writer(folder, start_ms, self.said.append, keep)
+            self.loop, self.loop, self.loop.wall_ms, Writer(folder, start_ms, self.said.append, keep, disk)
         )
         self.room = Room()
         self.rungs = (rung(),)

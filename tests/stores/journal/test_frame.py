@@ -19,6 +19,7 @@ VALUES = {
     tuple[str, ...]: st.lists(st.text(max_size=9), max_size=3).map(tuple),
     tuple[tuple[str, int], ...]: st.tuples(st.tuples(st.text(max_size=9), st.integers(0, 2**51))),
     tuple[rows.Blocked, ...]: st.tuples(st.builds(rows.Blocked, *[st.text(max_size=3)] * 2, *[st.integers(0, 9)] * 4)),
+    dict[str, int]: st.dictionaries(st.text(max_size=5), st.integers(0, 99)),
     dict[str, dict[int, int]]: st.dictionaries(
         st.text(max_size=5), st.dictionaries(st.integers(0, 99), st.integers(0, 9))
     ),

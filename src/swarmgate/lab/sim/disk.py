@@ -37,7 +37,7 @@ class SimFile:
 class SimDisk:
     """The disk of one gate's machine, called as the gate is; `syncs` are told of what they reached."""
 
-    __slots__ = ("_at_write", "_kept", "_locks", "_name", "_pending", "_rng", "_seen", "_time", "_weather")
+    __slots__ = ("_at_write", "_boots", "_kept", "_locks", "_name", "_pending", "_rng", "_seen", "_time", "_weather")
 
     def __init__(self, name: str, time: VirtualTime, weather: Weather, rng: Random) -> None:
         self._name = name
@@ -49,6 +49,11 @@ class SimDisk:
         self._pending: list[Callable[[dict[Path, SimFile]], object]] = []  # changes of names that no sync has reached
         self._locks: set[Path] = set()
         self._at_write = 0
+        self._boots = 1
+
+    def boot_id(self) -> str:
+        """One more after each loss of power."""
+        return f"{self._name} {self._boots}"
 
     def cut_at_write(self, number: int) -> None:
         """The power goes at so many writes from now on; 0 = it does not."""
@@ -61,6 +66,7 @@ class SimDisk:
     def lose_power(self) -> None:
         """What was not synced is lost, or not, sector by sector and name by name."""
         self.process_ended()
+        self._boots += 1
         self._at_write = 0
         for change in self._pending:
             if self._rng.getrandbits(1):

@@ -55,7 +55,9 @@ class World:
         faults = scenario.faults if plan is None else plan
         self.weather = Weather(faults, self.time, Random(rng.getrandbits(64)))
         self.targets = {target.name: self._target(target, rng) for target in scenario.targets}
-        self.policies = {target.name: TargetPolicy(target, largest_calls(scenario, target.name)) for target in scenario.targets}
+        self.policies = {
+            target.name: TargetPolicy(target, largest_calls(scenario, target.name)) for target in scenario.targets
+        }
         self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)))
         self.shared = self._shared(faults)
         self.gates = self._open_gates(rng)

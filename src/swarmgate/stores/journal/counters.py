@@ -5,6 +5,9 @@ Every 30 s the journal gets a row with what each counter holds, reservations inc
 and reserved. Where one used more than that, what its counters hold is told again with its end. Together they are at least what
 was used. Units stand by the last instant at which they may have been used, so that a counter whose slices have changed
 meanwhile does not forget them too early.
+
+Rows outlive the process, not a loss of power. So a counter may use a fiftieth of itself (`ahead`) beyond what the disk was
+told, and then the disk is told first. After such a loss it holds that part too: nothing is granted anew (design 2: P10).
 """
 
 from collections.abc import Callable, Iterable
@@ -22,17 +25,26 @@ from swarmgate.stores.journal.segments import listed
 Held = dict[str, dict[int, int]]  # units by instant, by budget
 
 
+AHEAD_PARTS = 50
+
+
 class Said:
-    """What the journal lets a reader believe of counters, in units; and whether that is still enough."""
+    """What the journal lets a reader believe of counters, in units, and what may be used before the disk is told more."""
 
     def __init__(self) -> None:
         self._units: dict[str, tuple[int, int]] = {}  # and when the oldest of them will be forgotten
+        self._ahead: dict[str, int] = {}
 
-    def took(self, charges: Iterable[tuple[str, int]]) -> None:
-        """An attempt said what it takes."""
+    def took(self, charges: Iterable[tuple[str, int]]) -> list[str]:
+        """An attempt said what it takes; the counters for which the disk must be told before it leaves."""
+        short = []
         for name, units in charges:
             before, forget_ms = self._units.get(name, (0, 0))
             self._units[name] = before + units, forget_ms
+            left = self._ahead[name] = self._ahead.get(name, 0) - units
+            if left < 0:
+                short.append(name)
+        return short
 
     def behind(self, book: Book, counters: Iterable[str]) -> list[str]:
         """Those of which more is used than was said, or of which something was forgotten since."""
@@ -44,11 +56,19 @@ class Said:
                 found.append(name)
         return found
 
-    def told(self, book: Book, counters: Iterable[str]) -> None:
-        """A row says what these hold."""
+    def tell(self, book: Book, counters: Iterable[str]) -> tuple[dict[str, int], bool]:
+        """A row is to say what these hold: what they may use ahead from now on, and whether the disk must be told."""
+        ahead, is_more = {}, False
         for name in counters:
             cell = book.cells[name]
-            self._units[name] = cell.level + cell.pending, cell.forget_ms
+            units = cell.level + cell.pending
+            before, _ = self._units.get(name, (units, 0))
+            left = self._ahead.get(name, -1) - max(0, units - before)  # used beyond what attempts said
+            if left < 0:
+                left, is_more = max(1, cell.limits.burst // AHEAD_PARTS), True
+            self._units[name] = units, cell.forget_ms
+            ahead[name] = self._ahead[name] = left
+        return ahead, is_more
 
 
 def held(book: Book, counters: Iterable[str]) -> Held:
@@ -72,7 +92,11 @@ def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None],
 
     `limits_of` gives the limits in force of a budget by name, None if there are none any more. Errors: OSError.
     """
-    found, told = last(folder, disk), Book(now_ms)
+    told = Book(now_ms)
+    found, ahead = _last(folder, disk)
+    for name, units in ahead.items():
+        slices = found.setdefault(name, {})
+        slices[now_ms] = slices.get(now_ms, 0) + units
     restored = 0
     for name, slices in found.items():
         limits = limits_of(name)
@@ -98,14 +122,20 @@ def _take_most(cell: BudgetCell, heard: BudgetCell) -> None:
 
 
 def last(folder: Path, disk: Disk = DISK) -> Held:
-    """What counters held when the last gate stopped writing this journal. Errors: OSError."""
+    """What counters held when the last gate stopped writing this journal, as far as its rows are there. Errors: OSError."""
+    return _last(folder, disk)[0]
+
+
+def _last(folder: Path, disk: Disk) -> tuple[Held, dict[str, int]]:
+    """The same, and what may have been used in rows that a loss of power took."""
     after: list[rows.Counters | rows.Intent] = []
     for segment in reversed(listed(folder, disk)):
         found, is_whole = _in(folder, segment.number, disk)
         after = found + after
         if is_whole:
             break
-    return _held(after)
+    held, ahead, boot = _held(after)
+    return held, ahead if boot != disk.boot_id() else {}
 
 
 def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | rows.Intent], bool]:
@@ -128,14 +158,20 @@ def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | row
     return found, is_whole
 
 
-def _held(told: Iterable[rows.Counters | rows.Intent]) -> Held:
-    """What follows from rows in their order."""
+def _held(told: Iterable[rows.Counters | rows.Intent]) -> tuple[Held, dict[str, int], str]:
+    """What follows from rows in their order: what is held, what may be used ahead, at which start of the machine."""
     found: Held = {}
+    ahead: dict[str, int] = {}
+    boot = ""
     for row in told:
         if isinstance(row, rows.Counters):
             found.update({name: dict(slices) for name, slices in row.held.items()})
+            ahead.update(row.ahead)
+            boot = row.boot
             continue
         for name, units in row.charges:
             slices = found.setdefault(name, {})
             slices[row.at_ms] = slices.get(row.at_ms, 0) + units
-    return found
+            if name in ahead:
+                ahead[name] = max(0, ahead[name] - units)
+    return found, ahead, boot

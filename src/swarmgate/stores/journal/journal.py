@@ -6,7 +6,7 @@ call is one row, not two.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from swarmgate import __version__
@@ -105,6 +105,7 @@ class FileJournal:
             self._way(rung.target, own, call.sent_ms)
         self._left[call] = call.wire.facts  # type: ignore[attr-defined]
         agent, task, goal, step, operation, task_type = call.step
+        charges = self._charges(call, route) if self.book.counters else ()
         writer.sequence = seq = writer.sequence + 1
         writer.write(
             to_line(
@@ -132,10 +133,12 @@ class FileJournal:
                     call.reserve,
                     call.effect,
                     call.trace,
-                    self._charges(call, route) if self.book.counters else (),
+                    charges,
                 )
             )
         )
+        if charges and (short := self._said.took(charges)):
+            self._tell_held(short)
         if call.effect is Effect.WRITE and (call.keyed or operation):
             writer.sync()
 
@@ -218,15 +221,21 @@ class FileJournal:
         if not found:
             return ()
         charges = self._charged[call] = tuple(found)
-        self._said.took(charges)
         return charges
 
     def _tell_beyond(self, names: Iterable[str]) -> None:
         """Counters of which more is used than what attempts said."""
         behind = self._said.behind(self.book, names)
         if behind:
-            self.add(rows.Counters(*self.next(), counters.held(self.book, behind), whole=False))
-            self._said.told(self.book, behind)
+            self._tell_held(behind)
+
+    def _tell_held(self, names: Collection[str], *, whole: bool = False) -> None:
+        """What counters hold; on the disk itself where they may use more from now on."""
+        ahead, is_more = self._said.tell(self.book, names)
+        held, boot = counters.held(self.book, names), self.writer.boot_id
+        self.add(rows.Counters(*self.next(), held, whole, ahead, boot))
+        if is_more:
+            self.writer.sync()
 
     def _way(self, target: str, route: Route, at_ms: int) -> None:
         """A route's first attempt: say what it takes from."""
@@ -265,8 +274,7 @@ class FileJournal:
         if self._seconds % COUNTERS_EVERY:
             self._tell_beyond({name for charges in self._charged.values() for name, _ in charges})
         elif book.counters:
-            self.add(rows.Counters(*self.next(), counters.held(book, book.counters)))
-            self._said.told(book, book.counters)
+            self._tell_held(book.counters, whole=True)
         self._seconds += 1
 
 

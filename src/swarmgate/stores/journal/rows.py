@@ -285,13 +285,16 @@ class Counters(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="coun
     """
     What counters hold at this row: units by the last instant of their use; attempts after it add to it.
 
-    `whole` = a counter that is not named holds nothing; otherwise it is as it was.
+    `whole` = a counter that is not named holds nothing; otherwise it is as it was. `ahead` are units that may be used from here
+    on before the disk itself is told, at the machine's start `boot`: if that is over, the rows that told of them may be lost.
     """
 
     seq: int
     at_ms: int
     held: dict[str, dict[int, int]]
     whole: bool = True
+    ahead: dict[str, int] = {}
+    boot: str = ""
 
 
 Row = (

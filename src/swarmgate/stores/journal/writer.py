@@ -55,6 +55,7 @@ class Writer:
         "_say",
         "_segment",
         "_unrecorded",
+        "boot_id",
         "durable",
         "sequence",
         "trouble",
@@ -70,6 +71,7 @@ class Writer:
         self._now_ms = now_ms  # of the last tick without trouble
         self.durable = True
         self.trouble = ""
+        self.boot_id = disk.boot_id()
         self.sequence = next_number(folder, now_ms, disk)
         self._segment: Reserved | None = None
         self._put: Callable[[bytes], object] = _nowhere
