@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
-from swarmgate.config.problems import Mistakes
+from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
@@ -50,7 +50,8 @@ class Target(Table):
     A place where models are called.
 
     `provider` names its dialect and `auth` the header of its keys, where its host does not say so. `limits` hold for all
-    its keys together, `key_limits` for each key; `headroom` is the percentage of a published limit that is used;
+    its keys together, `key_limits` for each key, or for each account where the provider counts several keys as one:
+    `accounts` names those. `headroom` is the percentage of a published limit that is used;
     `largest_tokens` the largest call that must still fit a limit on tokens, `largest_output` the largest answer that must
     fit one on output tokens.
     """
@@ -62,6 +63,7 @@ class Target(Table):
     headroom: Annotated[int, Field(ge=1, le=100)] = HEADROOM_PERCENT
     limits: Limits = ()
     key_limits: Limits = ()
+    accounts: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(default_factory=dict)
     largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
     largest_output: Annotated[int, Field(ge=1, le=10_000_000)] = 4_096
 
@@ -76,9 +78,32 @@ class Target(Table):
                 headroom_percent=self.headroom,
                 largest=(largest, largest, largest),
                 line=line,
-                sharing=len(self.keys) if line else 1,
+                sharing=len(self.scopes) if line else 1,
             )
         )
+
+    @property
+    def scopes(self) -> dict[str, tuple[str, ...]]:
+        """What the provider counts by, with its keys: the accounts, and every key that stands in none."""
+        told = {key for keys in self.accounts.values() for key in keys}
+        return {**self.accounts, **{key: (key,) for key in self.keys if key not in told}}
+
+    @model_validator(mode="after")
+    def _accounts_have_keys(self) -> Self:
+        seen: set[str] = set()
+        found: list[tuple[Loc, str]] = []
+        for name, keys in self.accounts.items():
+            if name in self.keys and name not in keys:
+                found.append((("accounts", name), "is the name of a key that stands elsewhere; name it otherwise"))
+            for place, key in enumerate(keys):
+                if key not in self.keys:
+                    found.append((("accounts", name, place), f"{key!r} is no key; {nearest(key, self.keys)}"))
+                elif key in seen:
+                    found.append((("accounts", name, place), f"{key!r} stands twice; a key belongs to one account"))
+                seen.add(key)
+        if found:
+            raise Mistakes(found)
+        return self
 
     @model_validator(mode="after")
     def _limits_can_be_kept(self) -> Self:

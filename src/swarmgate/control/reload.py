@@ -73,9 +73,9 @@ class Reload:
             renew(callers, told.certificate, told.key)
 
     def _renewed(self, fresh: Config) -> set[str]:
-        """Targets whose keys are others than before."""
-        old = self._config.targets
-        return {name for name, target in fresh.targets.items() if name not in old or old[name].keys != target.keys}
+        """Targets whose keys are others than before, or belong to other accounts."""
+        old = {name: (target.keys, target.scopes) for name, target in self._config.targets.items()}
+        return {name for name, target in fresh.targets.items() if old.get(name) != (target.keys, target.scopes)}
 
     def _waits(self, fresh: Config) -> Iterator[str]:
         """What is written otherwise now, and cannot change while the gate runs."""

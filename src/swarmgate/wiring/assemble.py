@@ -102,7 +102,8 @@ def limits(config: Config) -> Iterator[tuple[str, Budget]]:
         for quota in target.limits:
             yield name, budget(f"{name}: {quota}", target.published(quota))
         for quota in target.key_limits:
-            yield f"{name}, each key", budget(f"{name}: keys {quota}", target.published(quota))
+            whose = "each account" if target.accounts else "each key"
+            yield f"{name}, {whose}", budget(f"{name}: keys {quota}", target.published(quota))
     yield from caps.limits(config)
     for name, table in config.policies.items():
         for _, costed in table.all_limits():

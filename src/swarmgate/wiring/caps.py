@@ -89,7 +89,7 @@ def _shares(owner: str, percent: int, at: str, target: Target) -> Iterable[Budge
     for quota in target.limits:
         yield _share(f"{owner} at {at}: share of {quota.counts}", target, quota, percent, 1)
     for quota in target.key_limits:
-        count = len(target.keys)
+        count = len(target.scopes)
         yield _share(f"{owner} at {at}: share of all keys, {quota.counts}", target, quota, percent, count)
 
 

@@ -39,11 +39,11 @@ class KeyedTarget:
         self._dialect = dialect_at(target)
         self._shared = [self._budget(name, quota, "", kinds) for quota in target.limits]
         self._own = {
-            key: [
-                self._budget(f"{name}/{key}", quota, f"{name}: keys {quota.counts}", kinds)
+            scope: [
+                self._budget(f"{name}/{scope}", quota, f"{name}: keys {quota.counts}", kinds)
                 for quota in target.key_limits
             ]
-            for key in target.keys
+            for scope in target.scopes
         }
 
     def _budget(self, owner: str, quota: Quota, line: str, kinds: Mapping[str, BudgetKind]) -> Budget:
@@ -51,7 +51,7 @@ class KeyedTarget:
         return budget(name, self._target.published(quota, line), kinds.get(name))
 
     def budgets(self) -> Iterator[Budget]:
-        """Those of the target, then those of each key."""
+        """Those of the target, then those of each key or account."""
         yield from self._shared
         for own in self._own.values():
             yield from own
@@ -63,8 +63,10 @@ class KeyedTarget:
 
     def rung(self, model: str) -> Rung:
         """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
-        ring = KeyRing([QuotaScope(key, (key,)) for key in self._own])
-        routes = {key: route(key, [*self._shared, *own]) for key, own in self._own.items()}
+        scopes = self._target.scopes
+        ring = KeyRing([QuotaScope(*scope) for scope in scopes.items()])
+        own_of = {key: self._own[scope] for scope, keys in scopes.items() for key in keys}
+        routes = {key: route(key, [*self._shared, *own_of[key]]) for key in self._target.keys}
         named = "" if model == ANY_MODEL else model
         serves = None if self._dialect is GENERIC else frozenset(self._dialect.paths)
         taken = [frozenset(name for name, _, _ in one.demands(0, 0)) for one in routes.values()]
