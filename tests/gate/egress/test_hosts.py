@@ -215,6 +215,7 @@ def test_what_was_learned_is_kept_over_a_restart():
     budgets(made, "https://x.org/")
     lesson = next(iter(made.hosts.values())).lessons["x.org"]
     lesson.changes.append((0, lesson.learner.told(12, 60_000)))
+    made.show(lesson)
     again = hosts(kept=made.learned())
     budgets(again, "https://x.org/")
     assert again.store.book.cells["x.org:learned:rate"].limits.quota == lesson.learner.rate_micro // 1_000

@@ -87,7 +87,7 @@ class Hosts:
         self._define = define
         self._forget = forget
         self._published = published
-        self._kept = plan.kept
+        self._kept = dict(plan.kept)  # what was learned by now, the newest last
         self._pauses = dict(plan.pauses)
         self._tidy_ms = 0
         settings = plan.settings
@@ -161,16 +161,15 @@ class Hosts:
 
     def learned(self) -> dict[str, Learned]:
         """What is worth keeping over a restart, by lesson."""
-        lessons = {name: one for host in self.hosts.values() for name, one in host.lessons.items()} | self.lessons
-        found = {name: one.learner.learned for name, one in lessons.items() if one.changes}
-        before = [pair for pair in self._kept.items() if pair[0] not in found]
-        return dict([*before, *found.items()][-MOST_KEPT:])
+        return dict(self._kept)
 
     def pauses(self) -> dict[str, int]:
         """Until when hosts asked to be left alone, on the gate's clock."""
-        asked = self._pauses | {host.placed.authority: host.ring.paused_until_ms for host in self.hosts.values()}
         now_ms = self._clock.now_ms()
-        return dict([pair for pair in asked.items() if pair[1] > now_ms][-MOST_KEPT:])
+        before = [pair for pair in self._pauses.items() if pair[1] > now_ms]
+        resting = [host for host in self.hosts.values() if host.ring.paused_until_ms > now_ms]
+        found = [(host.placed.authority, host.ring.paused_until_ms) for host in resting]
+        return dict([*before, *found][-MOST_KEPT:])
 
     def tidy(self) -> None:
         """Let go of hosts that were not called for long and of which nothing is known but the beginning."""
@@ -269,8 +268,13 @@ class Hosts:
         return lesson
 
     def show(self, lesson: Lesson) -> None:
-        """Have what is believed now shown with the limits; where a limit is stated, only what is narrower."""
+        """Have what is believed now kept, and shown with the limits; where a limit is stated, only what is narrower."""
         learner = lesson.learner
+        if lesson.changes:
+            self._kept.pop(lesson.target, None)
+            while len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[lesson.target] = learner.learned
         rate = Published(max(1, learner.rate_micro // MICRO), learner.window_ms)
         cap = Published(learner.cap, unit=Unit.CONCURRENT)
         wide = lesson.stated and learner.cap >= learner.ceilings.cap
