@@ -65,4 +65,5 @@ def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
 def _cell(name: str, value: object) -> str:
     if name == "cost_micro":
         return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.6f}"
-    return f"{value:,}" if isinstance(value, int) else plain(value) or "none"
+    nobody = "unattributed" if name == "agent" else "none"
+    return f"{value:,}" if isinstance(value, int) else plain(value) or nobody
