@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing
 
 import pytest
 from processes import http, provider, query, up
@@ -9,8 +10,12 @@ from story import START_MS, Story, import_all
 from test_operator import GOOD, Desk, ask
 
 from eventually import eventually
+from swarmgate.control import operator
+from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
+from swarmgate.stores.sql.agent_keys import AgentKeys
 
 SPAN = "from=2026-09-21T00:00&to=2026-09-30T00:00"
 
@@ -81,6 +86,41 @@ def test_an_id_that_is_none_is_told_nothing(desk, path, identity):
     status, said = told(desk, path.format(identity), method)
     assert status == 404
     assert said in ({"error": {"field": "id", "reason": "is not known here"}}, b"Not Found")
+
+
+MALFORMED = (
+    *(
+        "none",
+        "req-1\x00",
+        "../operator.token",
+        "..",
+        "' OR 1=1 --",
+        "%2e%2e",
+        "x" * 9_000,
+        "ü\u202e",
+        "\r\n",
+        "{}",
+        "*",
+    ),
+    *("${jndi:ldap://x}", "req-", "REQ-1", " req-1", "req-9.json", "sgk_1_x", "-1", "null"),
+)
+WITH_ID = [(path, method) for path, method, _ in operator.ROUTES if "{id}" in path]
+
+
+@pytest.mark.parametrize(("path", "method"), WITH_ID)
+def test_ti_04_no_route_tells_a_foreign_id_from_a_malformed_one(desk, path, method):
+    """The same 404 for all, whatever the id is and whatever the route would do with a good one."""
+    said = set()
+    with closing(AgentKeys.opened(desk.state)) as keys:
+        desk.keys = KeyOffice(keys, Audit(desk.state), desk.order)
+        for one in MALFORMED:
+            status, answer = told(desk, path.replace("{id}", one), method)
+            if status == 404 and isinstance(answer, bytes):
+                continue  # no path of ours
+            said.add((status, json.dumps(answer)))
+        assert Audit(desk.state).read().changes == []
+    assert said == {(404, '{"error": {"field": "id", "reason": "is not known here"}}')}
+    assert len(WITH_ID) == 6
 
 
 @pytest.mark.parametrize(
