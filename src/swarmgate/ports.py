@@ -191,6 +191,10 @@ class Reserved(Protocol):
         """Wait until the disk itself has it."""
         ...
 
+    def apart(self) -> Callable[[], None]:
+        """What a thread of its own may call instead, whatever becomes of this meanwhile."""
+        ...
+
     def close(self) -> None:
         """It ends after what was written."""
         ...

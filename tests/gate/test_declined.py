@@ -81,6 +81,19 @@ def test_a_model_call(text, words, asked, told):
     has_ended_once(bench, call, code, "up")
 
 
+def test_lg_03_money_under_a_cap_is_not_spent_while_nothing_can_be_recorded():
+    priced = '[agents]\nlimits = ["1 USD per 24h"]\n[prices."m"]\ninput = 1.0\noutput = 2.0\n'
+    bench = Bench(TEXT + priced)
+    warm(bench.gate)
+    bench.gate.exchanges.till.is_on_record = lambda: False
+    status, code, call = declined(bench, model_call(SHORT))
+    assert (status, code) == (503, "gate_records_lost")
+    has_ended_once(bench, call, code, "up")
+    bench.gate.exchanges.till.is_on_record = lambda: True
+    bench.client.data_received(model_call(SHORT))
+    assert bench.dialler.dials
+
+
 @pytest.mark.parametrize(
     ("path", "code", "target"),
     [

@@ -90,3 +90,10 @@ def test_never_two_in_flight_and_no_effect_twice(tmp_path_factory, steps):
             writes.end(key, running.pop(key), ends, NOW_MS, ANSWER if ends is Standing.DONE else None)
             done |= {key} if ends is not Standing.FREE else set()
     writes.close()
+
+
+def test_lg_09_what_is_acknowledged_was_synced(writes):
+    """SQLite keeps a transaction over a loss of power only if its log is synced at each commit."""
+    with writes._engine.begin() as link:
+        assert link.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+        assert link.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"

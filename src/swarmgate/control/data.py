@@ -34,6 +34,7 @@ from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
 from swarmgate.stores.journal.segments import FOLDER, newest
+from swarmgate.stores.journal.syncing import Syncing
 from swarmgate.stores.journal.writer import Writer
 from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.memory import snapshot
@@ -92,6 +93,8 @@ async def serve(config: Config, setting: Setting) -> int:
         running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
         running.teacher.heard = partial(_note_learned, journal, in_force)
         journal.clock = running.clock
+        journal.sync = Syncing(loop, journal.writer)
+        running.exchanges.till.is_on_record = lambda: journal.writer.is_sound
         journal.on_budget = Beginnings(running, journal, in_force, limits)
         orders = DataOrders(running, journal, in_force, limits, Audit(setting.state))
         orders.ceilings(served.ceilings, AT_START)

@@ -147,7 +147,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_KEY_REFUSED: "The target does not accept the gate's key; a person must replace it.",
     Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",
     Reason.GATE_STORE_LOST: "The shared store does not answer and this budget is closed without it.",
-    Reason.GATE_RECORDS_LOST: "The record of keyed writes cannot be reached; nothing was sent.",
+    Reason.GATE_RECORDS_LOST: "What must be on record (a keyed write, money under a cap) cannot be kept now; nothing was sent.",
     Reason.GATE_STORE_UNREACHABLE: "There is no connection to the shared store, or it broke.",
     Reason.GATE_STORE_SILENT: "The shared store did not answer in time: it is frozen, overloaded or cut off.",
     Reason.GATE_STORE_LOADING: "The shared store reads its data after a start.",

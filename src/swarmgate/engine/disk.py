@@ -128,8 +128,25 @@ class ReservedFile:
     def sync(self) -> None:
         """Wait until the disk itself has it, and at the first time its name too."""
         os.fsync(self._fd)
-        if self._folder is not None:
-            DISK.sync(self._folder)
+        self._sync_name()
+
+    def apart(self) -> Callable[[], None]:
+        """The same by a descriptor of its own, which `close` does not touch."""
+        descriptor = os.dup(self._fd)
+
+        def work() -> None:
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._sync_name()
+
+        return work
+
+    def _sync_name(self) -> None:
+        folder = self._folder
+        if folder is not None:
+            DISK.sync(folder)
             self._folder = None
 
     def close(self) -> None:

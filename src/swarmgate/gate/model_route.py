@@ -151,6 +151,8 @@ class ModelRoutes:
         relay.call = call = self._call(relay, peeked, rungs, scope)
         if call.caps is not None and is_capped(call) and not self._reserve(relay, call, peeked):
             self.desk.decline(relay, call, Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model")
+        elif call.money and (lost := self.desk.exchanges.till.refuses(call)) is not None:
+            self.desk.decline(relay, call, lost)
         elif call.effect is _WRITE:
             self.desk.arrive(relay, call, relay.head.fields, relay.path, peeked.body)
         else:

@@ -187,6 +187,9 @@ class Passing(Streaming):
             if not desk.exchanges.till.reserve_unread(call, self.errand.path.partition(b"?")[0].decode()):
                 desk.decline(self, call, Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand))
                 return
+            if (lost := desk.exchanges.till.refuses(call)) is not None:
+                desk.decline(self, call, lost)
+                return
             desk.arrive(self, call, fields, *self.asked)
         except BadInput as bad:
             self.reply(answers.bad_input(bad, self.shape))

@@ -5,11 +5,12 @@ A call reserves what its prompt and its likely output cost, as if no cache held 
 counted, at the prices of caches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.price import Price, Used
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.target import ModelTarget
@@ -19,12 +20,17 @@ _FREE: Final = Price(((0, 0),), ((0, 0),))
 
 
 class Till:
-    """Costs by the prices of a configuration and the public list."""
+    """Costs by the prices of a configuration and the public list; `is_on_record`: what is spent now will be known later."""
 
-    __slots__ = ("_prices",)
+    __slots__ = ("_prices", "is_on_record")
 
     def __init__(self, prices: PriceBook) -> None:
         self._prices = prices
+        self.is_on_record: Callable[[], bool] = lambda: True
+
+    def refuses(self, call: Call) -> Reason | None:
+        """Why money may not be spent now: without a record of it, a cap would not hold over a crash (reliability LG-03)."""
+        return Reason.GATE_RECORDS_LOST if call.money and not self.is_on_record() else None
 
     def reserve(self, call: Call, targets: Mapping[str, ModelTarget], prompt: int, output: int) -> bool:
         """

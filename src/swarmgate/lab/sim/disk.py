@@ -239,6 +239,10 @@ class SimReserved:
         self._disk.sync_file(self._file)
         self._disk.sync(self._path.parent)
 
+    def apart(self) -> Callable[[], None]:
+        """There are no threads here."""
+        return self.sync
+
     def close(self) -> None:
         """It ends after what was written."""
         self._disk.cut(self._file, self._at)

@@ -96,8 +96,27 @@ class Writer:
             try:
                 self._segment.sync()
             except OSError as error:
-                self.durable = False
-                self._say(f"journal: a sync failed ({error.strerror}): what must survive a loss of power is refused")
+                self.mistrust(error)
+        return self.is_sound
+
+    def apart(self) -> Callable[[], None] | None:
+        """What a thread calls to sync; None if there is nothing to be synced. Its OSError is for `mistrust`."""
+        if self._segment is None or not self.durable:
+            return None
+        try:
+            return self._segment.apart()
+        except OSError as error:
+            self.mistrust(error)
+            return None
+
+    def mistrust(self, error: OSError) -> None:
+        """A sync failed: what was written since the last one may be lost, and the next one would not say so."""
+        self.durable = False
+        self._say(f"journal: a sync failed ({error.strerror}): what must survive a loss of power is refused")
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether rows are written now, and have been synced whenever that was asked for."""
         return self.durable and self._segment is not None
 
     def tick(self, now_ms: int) -> Missed | None:
