@@ -95,10 +95,21 @@ def test_a_certificate_for_another_name_is_refused():
     assert hits == []
 
 
-@pytest.mark.parametrize(("target", "wish"), [("http://a.org/", "h2"), ("https://a.org/", "https")])
-def test_an_upgrade_that_is_none_is_the_caller_s_error(target, wish):
+@pytest.mark.parametrize(
+    ("method", "target", "wish"),
+    [
+        ("GET", "http://a.org/", "h2"),
+        ("GET", "https://a.org/", "https"),
+        ("GET", "/to/http/a.org/", "https"),  # what asks for TLS is not sent without
+        ("CONNECT", "a.org:443", "https"),
+    ],
+)
+def test_an_upgrade_that_is_none_is_the_caller_s_error(method, target, wish):
+    host = {"CONNECT": target}.get(method, "gate" if target.startswith("/") else "a.org")
+    said = {"host": host, "x-swarmgate-upgrade": wish}
+
     async def act(on):
-        return await on.caller.ask("GET", target, {"host": "a.org", "x-swarmgate-upgrade": wish}), on.world.connections
+        return await on.caller.ask(method, target, said), on.world.connections
 
     answer, connections = run(act)
     assert (answer.status, answer.said["param"], connections) == (400, "x-swarmgate-upgrade", 0)

@@ -131,6 +131,7 @@ class PathDoor(_Door):
     """`/to/{scheme}/{host}[:port]/{path}`: for clients that can only set a base URL; redirects stay inside."""
 
     def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Forward:
+        _no_upgrade(head, "write /to/https/HOST/PATH instead")
         trail, rest = read_trail(path[len(TO) :])
         found = _TO.fullmatch(rest)
         if found is None:
@@ -168,6 +169,7 @@ class ConnectDoor(_Door):
     """`CONNECT host:port`: bytes that nobody counts; only where the host's policy, or the operator for all, says so."""
 
     def _open(self, end: ClientEnd, head: RequestHead, path: bytes, said: Said) -> Tunnel:
+        _no_upgrade(head, "a tunnel carries what its ends speak")
         target = parse_authority(path.decode("ascii"))
         identity = self._identity(head, said)
         if end.is_early:
@@ -179,6 +181,12 @@ class ConnectDoor(_Door):
             ways = f'{target.authority}: {_WAYS}; or set connect = "tunnel".'
             raise Refusal(Reason.POLICY_TUNNEL_UNMETERED, ways, "", target)
         return Tunnel(self._desk, end, head, place, (identity, scope))
+
+
+def _no_upgrade(head: RequestHead, instead: str) -> None:
+    """Who asks for TLS where it is not to be had is told so, and not served without. Errors: `BadInput`."""
+    if UPGRADE in head.fields:
+        raise BadInput(UPGRADE.decode(), f"is for http://HOST/PATH through the proxy; {instead}")
 
 
 def _spoken_of_as_http(headers: list[Header]) -> list[Header]:
