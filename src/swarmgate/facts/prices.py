@@ -117,6 +117,11 @@ def capabilities() -> dict[str, list[str]]:
     return models
 
 
+def is_read() -> bool:
+    """Whether the public list is in memory: until then a price from it takes half a second."""
+    return _list.cache_info().currsize > 0
+
+
 @lru_cache(maxsize=1)
 def _list() -> "DataSnapshot":
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  only who asks pays for the list

@@ -13,7 +13,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
 from swarmgate.core.scope import Scope
-from swarmgate.facts.prices import PriceBook
+from swarmgate.facts.prices import PriceBook, is_read, listed
 from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
 from swarmgate.gate.view.surface import Query, number, words
 from swarmgate.gate.view.viewer import is_own
@@ -32,9 +32,9 @@ class Calls:
     """Open calls and those that ended lately."""
 
     def __init__(
-        self, open_calls: Mapping[Call, None], ended: Ended, now_ms: Callable[[], int], prices: PriceBook
+        self, open_calls: Mapping[Call, None], ended: Ended, now_ms: Callable[[], int], costs: "Costs"
     ) -> None:
-        self._prices = prices
+        self._costs = costs
         self._open = open_calls
         self._ended = ended
         self._now_ms = now_ms
@@ -73,20 +73,49 @@ class Calls:
         return None
 
     def _totals(self, call: Call, usage: Usage) -> dict[str, object]:
-        """Tokens, and their cost where the operator has stated the price: the public list is the ledger's to read."""
+        """Tokens and their cost; None = not known, never 0."""
         prompt, output = usage
-        rung, cost = call.rungs[call.rung], None
-        if UNKNOWN not in usage:
-            cost = cost_micro(self._prices.own(rung.model, rung.target), Used(prompt, output))
         return {
             "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
             "usage": {
                 "prompt_tokens": None if prompt == UNKNOWN else prompt,
                 "output_tokens": None if output == UNKNOWN else output,
             },
-            "cost_micro_usd": cost,
+            "cost_micro_usd": self._costs.of(call, usage),
             "streamed": call.committed,
         }
+
+
+class Costs:
+    """
+    What calls cost by the operator's prices and the public list, as if no cache held any of a prompt.
+
+    The list is read when it is needed first, by `aside`, beside the loop: until then its prices are not known.
+    """
+
+    def __init__(
+        self, prices: PriceBook, provider_of: Callable[[str], str], aside: Callable[[Callable[[], object]], object]
+    ) -> None:
+        self._prices = prices
+        self._provider_of = provider_of
+        self._aside = aside
+        self._has_asked = False
+
+    def of(self, call: Call, usage: Usage) -> int | None:
+        """Micro-dollars; None where nobody knows the price, or the target told no usage."""
+        rung = call.rungs[call.rung]
+        model, used = rung.model or call.model, Used(*usage)
+        if UNKNOWN in usage or not model:
+            return None
+        own = self._prices.own(model, rung.target)
+        if own is not None:
+            return cost_micro(own, used)
+        if is_read():
+            return self._prices.cost_micro(model, self._provider_of(rung.target), used, rung.target)
+        if not self._has_asked:
+            self._has_asked = True
+            self._aside(lambda: listed(model))
+        return None
 
 
 def call_row(call: Call, now_ms: int) -> dict[str, object]:
@@ -102,13 +131,13 @@ def call_row(call: Call, now_ms: int) -> dict[str, object]:
         **{field: said or None for field, said in step._asdict().items()},
         "priority": f"P{call.rank}",
         "target": rung.target,
-        "model": rung.model or None,
+        "model": rung.model or call.model or None,
         "key": call.route.key if call.route else None,
         "rung": call.rung,
         "attempts": call.attempt,
         "retries": call.retries,
         "age_ms": now_ms - call.arrived_ms,
-        "queue_ms": (call.sent_ms or now_ms) - call.arrived_ms,
+        "queue_ms": None if call.end and not call.sent_ms else (call.sent_ms or now_ms) - call.arrived_ms,
     }
 
 

@@ -12,7 +12,7 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.view.budgets import Budgets
-from swarmgate.gate.view.calls import Calls, Ended, Heartbeats
+from swarmgate.gate.view.calls import Calls, Costs, Ended, Heartbeats
 from swarmgate.gate.view.directory import Directory
 from swarmgate.gate.view.events import Events
 from swarmgate.gate.view.finder import ModelFinder
@@ -42,7 +42,13 @@ class Window:
         prices: PriceBook,
     ) -> Views:
         """What serves the paths below /swarmgate/v1/."""
-        calls = Calls(desk.pump.open, ended, self._now_ms, prices)
+
+        def provider_of(target: str) -> str:
+            known = desk.targets.get(target)
+            return known.dialect.name if known is not None else ""
+
+        costs = Costs(prices, provider_of, lambda read: loop.run_in_executor(None, read))
+        calls = Calls(desk.pump.open, ended, self._now_ms, costs)
         self.heartbeats = heartbeats = Heartbeats(desk.pump.open, self._now_ms, lambda: desk.is_stopping)
         plans = Plans(loop, self._book, self._now_ms, self.finder)
         return Views(
