@@ -209,6 +209,19 @@ def test_agents_beyond_this_machine_are_told_a_name_and_to_bring_a_key():
     assert second.startswith("export OPENAI_API_KEY=sgk_...   # ")
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_it_listens_on_ipv6_and_says_so_as_urls_do(tmp_path):
+    file = tmp_path / "gate.toml"
+    file.write_text('listen = "[::1]:0"\n')
+    command = [COMMAND, "up", "--config", str(file), "--state", str(tmp_path / "s"), "--no-control"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        line = process.stdout.readline()
+        assert line.startswith("export OPENAI_BASE_URL=http://[::1]:")
+        with urlopen(f"{line.partition('=')[2].strip()}/models", timeout=20) as answer:
+            assert json.load(answer)["data"] == []
+        process.terminate()
+
+
 def test_it_does_not_call_itself():
     done = run("up", OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:8787/v1")
     assert done.returncode == 2

@@ -20,7 +20,7 @@ from swarmgate.facts.presets import load_presets
 from swarmgate.wiring.egress import policy_table
 from swarmgate.wiring.models import dialect_at
 
-_ALL = frozenset({"0.0.0.0", "::"})  # noqa: S104  nothing is bound here
+_ALL = frozenset({"0.0.0.0", "[::]"})  # noqa: S104  nothing is bound here
 
 
 def read(file: Path | None) -> Config:

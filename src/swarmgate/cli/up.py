@@ -50,7 +50,7 @@ def up(
         folder,
         None if no_control else Listen("127.0.0.1", _operator_port(listen, operator_port)),
         _say,
-        lambda bound, operator: _welcome(read, f"{listen.host}:{bound}", operator, folder),
+        lambda bound, operator: _welcome(read, data.shown(listen._replace(port=bound)), operator, folder),
         _bug,
         None if config is None else lambda: _again(config, read.connections),
         frozenset(key.get_secret_value() for one in read.targets.values() for key in one.keys.values()),

@@ -259,7 +259,7 @@ class _Data:
         try:
             port = await self._gate.start(*setting.listen)
         except OSError as error:
-            raise Stop(UNREACHABLE, f"{_shown(setting.listen)} cannot be listened on: {error.strerror}") from None
+            raise Stop(UNREACHABLE, f"{shown(setting.listen)} cannot be listened on: {error.strerror}") from None
         setting.begun(port, self._operator)
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be looked through again
@@ -280,7 +280,7 @@ class _Data:
 
     async def _start_control(self, operator: Listen) -> None:
         """Have it ready before anything is served: what it refuses, an older schema's ledger for one, is refused whole."""
-        arguments = ("--state", str(self.setting.state), "--operator", _shown(operator))
+        arguments = ("--state", str(self.setting.state), "--operator", shown(operator))
         self._child = child = Child(
             arguments, frozenset({REFUSED, UNREACHABLE}), self.setting.say, self.setting.secrets
         )
@@ -323,5 +323,6 @@ class _Data:
         return {}
 
 
-def _shown(listen: Listen) -> str:
+def shown(listen: Listen) -> str:
+    """An address as URLs write it."""
     return f"[{listen.host}]:{listen.port}" if ":" in listen.host else f"{listen.host}:{listen.port}"
