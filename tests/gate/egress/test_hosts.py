@@ -11,7 +11,7 @@ from outside import stage, to
 from swarmgate import config
 from swarmgate.core.compiler import WAY
 from swarmgate.core.target import parse_target
-from swarmgate.gate.egress.hosts import IDLE_MS, Hosts
+from swarmgate.gate.egress.hosts import IDLE_MS, Hosts, joint
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring.egress import budgets_of, egress_plan
 
@@ -179,19 +179,38 @@ def test_any_number_of_hosts_is_bounded():
     assert budgets(made, "https://more.org/")[0] == "other://*".partition("://")[2] + ":learned:rate"
 
 
-def test_idle_hosts_make_room_and_busy_or_learned_ones_stay():
+def test_idle_hosts_make_room_and_what_was_learned_of_them_comes_back():
     made = hosts()
     for number in range(30):
         budgets(made, f"https://n{number}.org/")
-    made.store.book.cells["n1.org:learned:rate"].level = 10**12
+    made.store.book.cells["n1.org:learned:rate"].level = 10**12  # it is busy
     lesson = made.hosts[next(iter(made.hosts))].lessons["n0.org"]
-    lesson.changes.append((0, None))
+    lesson.changes.append((0, lesson.learner.told(12, 60_000)))
+    made.show(lesson)
+    made.pause(made.place(parse_target("https://n3.org/").target, "GET", "/"), made.clock.at_ms + 2 * IDLE_MS)
     made.clock.at_ms += IDLE_MS + 1
     budgets(made, "https://n2.org/")
     made.tidy()
-    assert {host.placed.host for host in made.hosts.values()} == {"n0.org", "n1.org", "n2.org"}
+    assert {host.placed.host for host in made.hosts.values()} == {"n1.org", "n2.org", "n3.org"}
     assert len(made.table.known) == 3
     assert sum(name.startswith("group") for name in made.store.book.cells) == 9
+    budgets(made, "https://n0.org/")
+    assert made.hosts[joint(parse_target("https://n0.org/").target)].lessons["n0.org"].learner.rate_micro == 9_600_000
+
+
+def test_a_gate_that_learned_of_many_hosts_has_room_for_others():
+    made = hosts()
+    for turn in range(4):
+        for number in range(40):
+            taken = budgets(made, f"https://t{turn}n{number}.org/")
+            lesson = made.hosts[joint(parse_target(f"https://t{turn}n{number}.org/").target)].lessons[
+                f"t{turn}n{number}.org"
+            ]
+            lesson.changes.append((0, None))
+            made.show(lesson)
+            assert taken[0] == f"t{turn}n{number}.org:learned:rate"  # a budget of its own
+        made.clock.at_ms += 2 * IDLE_MS
+        made.tidy()
 
 
 def test_a_group_is_kept_while_any_of_its_hosts_is_called():

@@ -10,6 +10,7 @@ one (core/target_table.py).
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from itertools import islice
 from typing import NamedTuple
 
 from swarmgate.core.compiler import WAY, Published, Unit
@@ -64,6 +65,10 @@ class Host:
         self.rungs: dict[Target, Rung] = {}
         self.lessons: dict[str, Lesson] = {}
         self.used_ms = 0
+
+    def is_quiet(self, now_ms: int) -> bool:
+        """Whether nothing is in flight to it, and it asked for no pause that goes on."""
+        return self.ring.paused_until_ms <= now_ms and not any(one.in_flight for one in self.lessons.values())
 
 
 class Hosts:
@@ -172,14 +177,14 @@ class Hosts:
         return dict([*before, *found][-MOST_KEPT:])
 
     def tidy(self) -> None:
-        """Let go of hosts that were not called for long and of which nothing is known but the beginning."""
+        """Let go of hosts that were not called for long; what was learned of them is kept for when they are."""
         now_ms = self._clock.now_ms()
         if now_ms < self._tidy_ms:
             return
         self._tidy_ms, before_ms = now_ms + TIDY_EVERY_MS, now_ms - IDLE_MS
-        idle = [host for host in self.hosts.values() if host.used_ms < before_ms]
-        for host in idle[:TIDY_AT_ONCE]:
-            if all(not one.changes and not one.in_flight for one in host.lessons.values()) and self._let_go(host):
+        idle = (host for host in self.hosts.values() if host.used_ms < before_ms and host.is_quiet(now_ms))
+        for host in list(islice(idle, TIDY_AT_ONCE)):
+            if self._let_go(host):
                 del self.hosts[host.placed]
                 self.met.forget(host.placed.authority)
                 forget_target(self.table, host.placed)
@@ -205,7 +210,7 @@ class Hosts:
             [places(group)] if self._published.get(places(group)) == self._places else []
         )  # an operator's word stays
         lesson = self.lessons.get(GROUP + group)
-        if lesson is not None and not lesson.changes and not lesson.in_flight:
+        if lesson is not None and not lesson.in_flight:
             del self.lessons[lesson.target]  # what of it is still busy is defined anew by the next call
             names += [name for name, _ in lesson.limits()]
         for name in names:
