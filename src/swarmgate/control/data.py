@@ -20,6 +20,7 @@ from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
 from swarmgate.control.pricing import keep
 from swarmgate.control.reload import Reload
+from swarmgate.core.errors import BadInput
 from swarmgate.core.learning import Revision as LearnedRevision
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import Limits
@@ -98,10 +99,20 @@ async def serve(config: Config, setting: Setting) -> int:
         journal.on_budget = Beginnings(running, journal, in_force, limits)
         orders = DataOrders(running, journal, in_force, limits, Audit(setting.state))
         orders.ceilings(served.ceilings, AT_START)
+        _tell_what_changed(in_force, orders, setting)
         data = _Data(
             running, orders, setting, Reload(config, running, orders, setting.say, partial(_keep_prices, setting.state))
         )
         return await _run(data, running, orders, journal, config)
+
+
+def _tell_what_changed(in_force: InForce, orders: DataOrders, setting: Setting) -> None:
+    """The file was changed while nobody ran, or an operator's limit ends with the run: that is a change like any other."""
+    if in_force.replaced:
+        try:
+            orders.audit_limits("configuration at start", "", AT_START)
+        except BadInput as bad:
+            setting.say(str(bad))
 
 
 def _journal(loop: asyncio.AbstractEventLoop, config: Config, setting: Setting) -> FileJournal:

@@ -182,14 +182,13 @@ class DataOrders:
         self.ceilings(served.ceilings, why)
         found = limits_of(served)
         told = {name: limit._replace(limits=changed[name]) for name, limit in found.items() if name in changed}
-        old = self._limits
-        self._limits = old | found
+        self._limits |= found
         self._in_force.adopt(told, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
         for row in self._in_force.rows(told, *self._journal.next()):
             self._journal.add(row)
-        self._audit_limits(("configuration read again", ""), old, told, why)
+        self.audit_limits("configuration read again", "", why)
 
     def _recorded(self, what: tuple[str, str], changes: list[Change], why: Why) -> list[Said]:
         """What was changed, kept over restarts and told to journal and audit."""
@@ -197,25 +196,22 @@ class DataOrders:
         changed = {
             one.budget: Limit(one.limits, one.published, one.target, known.get(one.budget, "")) for one in changes
         }
-        old = self._limits
-        self._limits = old | changed
+        self._limits |= changed
         self._in_force.adopt(changed, why, self._gate.clock.now_ms())
         self._in_force.save()
         self._journal.policy = self._in_force.policy
         for row in self._in_force.rows(changed, *self._journal.next()):
             self._journal.add(row)
-        self._audit_limits(what, old, changed, why)
+        self.audit_limits(*what, why)
         return [
             {"budget": one.budget, "revision": one.limits.revision, "policy": self._in_force.policy} for one in changes
         ]
 
-    def _audit_limits(
-        self, what: tuple[str, str], before: Mapping[str, Limit], after: Mapping[str, Limit], why: Why
-    ) -> None:
-        """What was done to what: one line of what each budget was and is. Errors: `BadInput`."""
-        old = {name: _in_words(before[name]) for name in after if name in before}
-        new = {name: _in_words(limit) for name, limit in after.items()}
-        self._audit.add(unix_ms(), why.author, *what, old=old, new=new, reason=why.reason)
+    def audit_limits(self, what: str, subject: str, why: Why) -> None:
+        """What was done to what, in one line: what each budget was and is. Errors: `BadInput`."""
+        old = {name: was for name, (was, _) in self._in_force.replaced.items()}
+        new = {name: now for name, (_, now) in self._in_force.replaced.items()}
+        self._audit.add(unix_ms(), why.author, what, subject, old=old, new=new, reason=why.reason)
 
     def _budget(self, name: str, now_ms: int) -> Said:
         seen, limit = view(self._store.book, name, now_ms), self._limits.get(name)
@@ -252,13 +248,6 @@ def _owners(ladders: Ladders) -> Iterator[tuple[str, tuple[str, str]]]:
         for route in rung.routes.values():
             for name in (*(demand[0] for demand in route.fixed), *route.metered, *route.inputs, *route.outputs):
                 yield name, (rung.target, route.key)
-
-
-def _in_words(limit: Limit) -> str:
-    """A limit as the audit has it."""
-    amount = limit.published.amount if limit.published is not None else limit.limits.burst
-    window = f" per {limit.published.window_ms} ms" if limit.published is not None and limit.published.window_ms else ""
-    return f"{amount}{window}{' (paused)' if limit.limits.paused else ''}"
 
 
 def _name(said: Said) -> str:

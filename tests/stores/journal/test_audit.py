@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.journal.audit import FILE, FIRST, LONGEST, Audit
+from swarmgate.stores.journal.audit import FILE, FIRST, LONGEST, MOST_LINE_BYTES, Audit
 
 TEXTS = st.text(max_size=30)
 
@@ -100,6 +100,17 @@ def test_long_values_are_cut_and_show_it(tmp_path):
     audit.add(1, "x" * 9_000, "limit set", "y" * 9_000, old={}, new={"a": "z" * 9_000})
     (change,) = audit.read().changes
     assert (len(change.who), len(change.subject), change.new["a"][-3:]) == (LONGEST, LONGEST, "...")
+
+
+def test_the_largest_change_fits_and_the_next_follows_it(tmp_path):
+    audit = Audit(tmp_path)
+    much = {f"{number:>300}": "\x01" * 9_000 for number in range(-400, 0)}
+    for _ in range(2):
+        audit.add(1, "x" * 9_000, "limit set", "y" * 9_000, old=much, new=much, reason="z" * 9_000)
+    chain = audit.read()
+    assert (len(chain.changes), chain.verdict()) == (2, "")
+    assert chain.changes[0].old["..."] == "and 300 more"
+    assert (tmp_path / FILE).stat().st_size < 2 * MOST_LINE_BYTES
 
 
 def test_two_processes_make_one_chain(tmp_path):

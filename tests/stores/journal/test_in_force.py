@@ -84,3 +84,12 @@ def test_numbers_of_changes_that_are_not_kept_come_once_over_any_number_of_crash
         given_out += [force.next_policy() for _ in range(changes)]
     assert given_out == sorted(set(given_out))
     assert (InForce(folder, 1).policy or 0) >= max(given_out, default=0)
+
+
+def test_az_13_what_was_replaced_is_told_in_words_but_not_at_the_first_start(tmp_path):
+    first, _ = adopt(tmp_path, {"a": ONE, "b": ONE})
+    assert first.replaced == {}
+    again, _ = adopt(tmp_path, {"a": OTHER, "b": ONE, "c": ONE})
+    assert again.replaced == {"a": ("10 per 60000 ms", "5 per 60000 ms"), "c": ("", "10 per 60000 ms")}
+    again.adopt({"a": OTHER}, WHY, 9)
+    assert again.replaced == {}

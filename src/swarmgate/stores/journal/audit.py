@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +21,10 @@ from swarmgate.core.errors import BadInput
 
 FILE: Final = "audit.jsonl"
 FIRST: Final = "0" * 64  # what stands before the first line
-MOST_LINE_BYTES: Final = 64 * 1024
+MOST_PARTS: Final = 100  # of what something is like
+MOST_LINE_BYTES: Final = 4 * 1024 * 1024  # all parts at their longest, in any script
 LONGEST: Final = 2_000  # letters of one value
+LONGEST_NAME: Final = 200
 LONGEST_HASH: Final = 64
 _CUT: Final = "..."
 
@@ -145,7 +148,7 @@ def _write(descriptor: int, line: bytes) -> None:
 def _last(descriptor: int) -> tuple[Change | None, bool]:
     """The newest line that can be read, None if there is none; and whether the file ends with a whole line."""
     size = os.fstat(descriptor).st_size
-    tail = os.pread(descriptor, MOST_LINE_BYTES * 2, max(0, size - MOST_LINE_BYTES * 2))
+    tail = os.pread(descriptor, MOST_LINE_BYTES, max(0, size - MOST_LINE_BYTES))
     found = (change for line in reversed(tail.split(b"\n")) if (change := _read(line)) is not None)
     return next(found, None), not tail or tail.endswith(b"\n")
 
@@ -173,5 +176,7 @@ def _hash(change: Change) -> str:
 
 
 def _short(state: Parts) -> Parts:
-    """Values that fit a line; what was cut shows it."""
-    return {name: said if len(said) <= LONGEST else said[:LONGEST] + _CUT for name, said in state.items()}
+    """What fits a line; what was cut shows it."""
+    parts = {name[:LONGEST_NAME]: said for name, said in islice(state.items(), MOST_PARTS)}
+    told = {name: said if len(said) <= LONGEST else said[:LONGEST] + _CUT for name, said in parts.items()}
+    return told if len(state) <= MOST_PARTS else told | {_CUT: f"and {len(state) - MOST_PARTS} more"}

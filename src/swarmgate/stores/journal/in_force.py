@@ -65,7 +65,7 @@ class _File(msgspec.Struct):
 
 class InForce:
     """
-    The limits of one state folder. `policy` is the number of the newest revision.
+    The limits of one state folder. `policy` is the number of the newest revision, `replaced` what the last `adopt` changed.
 
     Errors: OSError if the file cannot be read.
     """
@@ -74,7 +74,9 @@ class InForce:
         self._path = folder / FILE
         self.sentence = ""
         self._kept: dict[str, Kept] = {}
+        self.replaced: dict[str, tuple[str, str]] = {}  # what held before, and what holds now, by budget
         self.policy = self._reserved = 0
+        self._is_new = True  # nothing held before in this folder
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
@@ -87,7 +89,7 @@ class InForce:
             )
             self.policy = now_ms // 1_000
             return
-        self.policy, self._kept = found.policy, found.budgets
+        self.policy, self._kept, self._is_new = found.policy, found.budgets, False
 
     def adopt(self, told: Mapping[str, Limit], why: Why, now_ms: int) -> dict[str, Limits]:
         """
@@ -96,16 +98,20 @@ class InForce:
         Nothing is on file before `save`.
         """
         policy, changed, adopted = self.policy + 1, False, {}
+        self.replaced = {}
         for name, limit in told.items():
             kept = self._kept.get(name)
             revision = 1 if kept is None else int(kept.limits["revision"])
             if kept is None or _shape(kept.limits) != _shape(asdict(limit.limits)):
                 revision += kept is not None
                 changed = True
-                self._kept[name] = _kept(limit, revision, policy, why, now_ms)
+                self._kept[name] = now = _kept(limit, revision, policy, why, now_ms)
+                if not self._is_new:
+                    self.replaced[name] = "" if kept is None else _in_words(kept), _in_words(now)
             adopted[name] = replace(limit.limits, revision=revision)
         if changed:
             self.policy = policy
+        self._is_new = False
         return adopted
 
     def rows(self, names: Mapping[str, object], seq: int, at_ms: int) -> list[rows.Revision]:
@@ -135,6 +141,12 @@ class StandingLimit(NamedTuple):
     window_ms: int
     author: str
     reason: str
+
+
+def _in_words(kept: Kept) -> str:
+    """A limit as people compare it with another; what it compiles to, where nothing is published."""
+    window = f" per {kept.window_ms} ms" if kept.window_ms else ""
+    return f"{kept.amount or kept.limits['burst']}{window}{' (paused)' if kept.limits['paused'] else ''}"
 
 
 def standing(folder: Path, file: Mapping[str, Published]) -> list[StandingLimit]:
