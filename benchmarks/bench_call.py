@@ -1,4 +1,4 @@
-"""What one call costs the gate itself, without sockets: microseconds and Python calls, per unary call and per chunk."""
+"""What one call costs the gate itself, without sockets: microseconds, Python calls and bytecodes, per unary call and per chunk."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / "gate"), str(Path(__file__).parent.parent / "tests")]
 
 from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, whole  # noqa: E402  the path is set above
-from test_cost import ask, counted, ready  # noqa: E402  see above
+from test_cost import CAPS, TEXT, ask, counted, ready  # noqa: E402  see above
 
 BATCH = 20
 
@@ -37,6 +37,41 @@ def loop_ns(seconds: float) -> float:
     return best_us(turns, seconds)
 
 
+def bytecodes(act) -> int:
+    """How many instructions of the gate's own code `act` runs: a busy machine does not change it, a Python release may."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        if "/swarmgate/" not in frame.f_code.co_filename:
+            return None
+        if event == "call":
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def capped_bytecodes() -> int:
+    """The same call by an agent of a team, both with caps: thirteen budgets instead of six."""
+    asked = ask(stream=b"false", words=b"x-swarmgate-agent: bio-7\r\nx-swarmgate-task-type: literature\r\n")
+    bench, end = ready(TEXT + CAPS, asked)
+
+    def call() -> None:
+        bench.client.data_received(asked)
+        end.data_received(whole(UNARY))
+
+    call()
+    bench.pass_time(1)
+    return bytecodes(call)
+
+
 def measure(seconds: float) -> dict[str, float]:
     """Unary calls on a kept connection, then chunks of one stream."""
     bench, end = ready()
@@ -49,6 +84,8 @@ def measure(seconds: float) -> dict[str, float]:
 
     call_us = best_us(call, seconds)
     figures = {"call_us": round(call_us, 1), "call_python_calls": len(counted(call)) - 1}
+    bench.pass_time(1)
+    figures |= {"call_bytecodes": bytecodes(call), "call_bytecodes_with_caps": capped_bytecodes()}
     bench.client.data_received(ask(stream=b"true"))
     end.data_received(STREAM_HEAD + framed(token("a")))
     chunk = framed(token("b"))

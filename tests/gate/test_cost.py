@@ -8,7 +8,7 @@ from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
 from wires import Bench
 
 HERE = str(Path(__file__).parent)
-UNARY_CALLS = 150
+UNARY_CALLS = 128
 CHUNK_CALLS = 6
 DEFERRED_CALLS = 260  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21

@@ -52,7 +52,9 @@ class OutputEstimate:
 
     def seen(self, tokens: int, weight: int = 1) -> None:
         """Learn from one whole answer."""
-        bucket, counts = _bucket(tokens), self._counts
+        tokens = max(1, tokens)
+        power = tokens.bit_length() - 1
+        bucket, counts = power * STEPS + ((tokens - (1 << power)) * STEPS >> power), self._counts
         counts[bucket] = counts.get(bucket, 0) + weight
         self._total += weight
         if self._total >= self._look_at:
@@ -128,12 +130,6 @@ def common_charge(charges: Iterable[Charge]) -> Charge:
     """What to charge a call for that any of several providers may serve: one that counts all of a prompt is believed."""
     first, *others = charges
     return Charge.PROMPT_THEN_OUTPUT if first is Charge.UNCACHED_THEN_OUTPUT and {*others} - {first} else first
-
-
-def _bucket(tokens: int) -> int:
-    tokens = max(1, tokens)
-    power = tokens.bit_length() - 1
-    return power * STEPS + ((tokens - (1 << power)) * STEPS >> power)
 
 
 def _upper(bucket: int) -> int:

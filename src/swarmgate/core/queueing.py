@@ -105,24 +105,23 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     keys = rung.ring.candidates(now_ms, 1 if waits and call.denied is None else CANDIDATES)
     if not keys:
         return _no_key(call, now_ms)
-    call.offered = (rung.routes[keys[0]],) if len(keys) == 1 else tuple(map(rung.routes.__getitem__, keys))
-    caps = call.caps
-    if caps is not None:
-        capped = caps.get(rung.target) or caps[ANY_TARGET]
-        if len(keys) == 1:
-            call.offered = (call.offered[0].plus(capped),)
-        else:
-            call.offered = tuple([route.plus(capped) for route in call.offered])
+    routes, caps = rung.routes, call.caps
+    capped = None if caps is None else caps.get(rung.target) or caps[ANY_TARGET]
+    alternatives: tuple[tuple[Demand, ...], ...]
+    if len(keys) == 1:
+        route = routes[keys[0]] if capped is None else routes[keys[0]].plus(capped)
+        call.offered = (route,)
+        alternatives = (route.demands(call.prompt, call.reserve, call.money),)
+    else:
+        call.offered = tuple([routes[key] if capped is None else routes[key].plus(capped) for key in keys])
+        alternatives = tuple([route.demands(call.prompt, call.reserve, call.money) for route in call.offered])
     call.asked_ms = now_ms
     call.asked_turn = call.room.turn
     call.asks += 1
-    call.lease = f"{call.id}.{call.asks}"  # never used again: a late answer of the store must not end another's
+    call.lease = lease = f"{call.id}.{call.asks}"  # never used again: a late answer must not end another's
     call.state = _ASKING
-    alternatives: tuple[tuple[Demand, ...], ...] = (call.offered[0].demands(call.prompt, call.reserve, call.money),)
-    if len(keys) > 1:
-        alternatives = tuple([route.demands(call.prompt, call.reserve, call.money) for route in call.offered])
-    place = call.ticket, call.lease, call.rank, call.score
-    return (_new(Take, (*place, alternatives, LEASE_MS, call.standing, waits, STAY_MS)),)
+    asked = call.ticket, lease, call.rank, call.score, alternatives, LEASE_MS, call.standing, waits, STAY_MS
+    return (_new(Take, asked),)
 
 
 def granted(call: Call, event: Granted, now_ms: int) -> Commands:

@@ -161,13 +161,13 @@ class ModelRoutes:
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], scope: Scope) -> Call:
         desk, identity = self.desk, relay.identity
         wishes = relay.wishes or _wishes(identity, relay.head, relay.path)
+        _, surface, effect, timeout_ms, longest_wait_ms, generates = wishes
         now_ms = desk.exchanges.now_ms()
         call = desk.call(relay, rungs, identity, now_ms, scope)
         call.model = peeked.model[:MOST_MODEL]
-        call.surface = wishes.surface
-        call.effect = wishes.effect
-        call.deadline_ms = now_ms + wishes.timeout_ms
-        call.wait_until_ms = now_ms + wishes.wait_ms
+        call.surface, call.effect = surface, effect
+        call.deadline_ms = now_ms + timeout_ms
+        call.wait_until_ms = now_ms + longest_wait_ms
         if peeked.stream and desk.streams is not None:
             desk.streams.admit(call)
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
@@ -175,7 +175,7 @@ class ModelRoutes:
         call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)
         if len(rungs) > 1 and asks_for_form(peeked.fields):
             call.whole_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=False)
-        if wishes.generates:
+        if generates:
             relay.outputs = likely = self._outputs.of(peeked.model, identity.step.task_type)
             charge = rungs[0].charge if len(rungs) == 1 else common_charge([rung.charge for rung in rungs])
             call.prompt, call.reserve = charged(charge, prompt, allowed, likely)

@@ -191,16 +191,15 @@ class Relay:
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
 
     def _show_whole(self, attempt: Attempt) -> None:
-        call, body = attempt.call, attempt.held[0]
-        route = call.route
-        if route is not None and attempt.target.secrets.get(route.key, _NEVER) in body:
+        call, body, head = attempt.call, attempt.held[0], attempt.head
+        assert head is not None
+        if call.route is not None and attempt.target.secrets.get(call.route.key, _NEVER) in body:
             body = attempt.target.hide(body)  # whoever answers with what it was asked shows our key (reliability SC-02)
         if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
             self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
         else:
             self.shown = True
-            headers = self._headers(call, attempt)
-            self.end.respond(attempt.status, headers, body, self.desk.served.lines(call))
+            self.end.respond(head.status, self._headers(call, attempt), body, self.desk.served.lines(call))
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""

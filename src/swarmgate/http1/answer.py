@@ -106,7 +106,8 @@ class Answering(Connection):
         if self.head is None:
             return
         out, self._out = self._out, SILENT
-        self._end_call()
+        self.head = self.call = None
+        self._begun = False
         self._sweep.cork.flush()
         if out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves; here only a reset does
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -164,10 +165,6 @@ class Answering(Connection):
         else:
             self._out = CHUNKED if chunked else UNTIL_CLOSE if length is None else SIZED
         return raw
-
-    def _end_call(self) -> None:
-        self.head = self.call = None
-        self._begun = False
 
     def _done(self) -> None:
         raise NotImplementedError

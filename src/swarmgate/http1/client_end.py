@@ -161,8 +161,8 @@ class ClientEnd(Answering):
             self._close()
 
     def _done(self) -> None:
-        self._end_call()
-        self._out = SILENT
+        self.head = self.call = None
+        self._begun, self._out = False, SILENT
         if not self._body.done:
             self._linger()
         elif not self._keep:
