@@ -90,7 +90,9 @@ def _attempt(attempt: dict[str, Any], start_ms: int) -> Iterator[tuple[int, str,
         f"{row['budget']} (revision {row['revision']}{', paused' if row['paused'] else ''}; {row['author']}: {row['reason']})"
         for row in attempt["limits"]
     ]
-    where = f"{attempt['target']} {attempt['model']} with key {attempt['key']}"
+    where = " ".join(
+        filter(None, (attempt["target"], attempt["model"], attempt["key"] and f"with key {attempt['key']}"))
+    )
     yield attempt["sent_ms"] - start_ms, f"{name} left", f"{where}; under {'; '.join(limits) or 'no limit'}"
     if attempt["ended_ms"] is None:
         return

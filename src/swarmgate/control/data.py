@@ -164,7 +164,8 @@ class Beginnings:
         """An attempt is about to take from it."""
         published = self._gate.published.get(budget)
         cell = self._gate.store.book.cells.get(budget) if isinstance(self._gate.store, NearStore) else None
-        if budget in self._told or published is None or cell is None:
+        egress = self._gate.egress
+        if budget in self._told or published is None or cell is None or (egress and egress.hosts.is_open(budget)):
             return
         if len(self._told) >= MOST_TOLD:
             self._told.clear()

@@ -144,6 +144,7 @@ def test_known_and_unknown_hosts_are_charged_to_their_group_and_do_not_hold_each
     learned = [f"{name}:learned:{what}" for name in ("files.sec.gov", "group sec.gov") for what in ("rate", "cap")]
     assert unknown == [*learned, "group sec.gov: concurrent"]
     assert set(known) & set(unknown) == {"group sec.gov: concurrent"}
+    assert [name for name in (*known, *unknown) if made.is_open(name)] == ["group sec.gov: concurrent"] * 2
 
 
 def test_what_an_operator_said_of_a_group_outlasts_its_idle_hosts():
@@ -154,6 +155,7 @@ def test_what_an_operator_said_of_a_group_outlasts_its_idle_hosts():
     made.clock.at_ms += 2 * IDLE_MS
     made.tidy()
     assert not made.hosts
+    assert not made.is_open(name)
     assert name in made.store.book.cells
     assert made.published[name].amount == 3
 

@@ -176,6 +176,10 @@ class Hosts:
         found = [(host.placed.authority, host.ring.paused_until_ms) for host in resting]
         return dict([*before, *found][-MOST_KEPT:])
 
+    def is_open(self, budget: str) -> bool:
+        """Whether a budget is the places of a group of which nobody said fewer: no limit, and none that evidence should weigh."""
+        return budget.startswith(GROUP) and self._published.get(budget) == self._places
+
     def tidy(self) -> None:
         """Let go of hosts that were not called for long; what was learned of them is kept for when they are."""
         now_ms = self._clock.now_ms()
