@@ -202,3 +202,13 @@ def test_p12_check_says_what_no_call_may_leave_unsaid(tmp_path):
     assert json.loads(run("check", str(file), "--json").stdout)["identity"] == ["agent", "goal"]
     file.write_text('[access]\nidentity = ["agnt"]\n')
     assert "'agnt' is unknown; nearest is 'agent'" in run("check", str(file)).stderr
+
+
+def test_sc_04_a_key_that_everybody_can_read_is_told(tmp_path):
+    key, file = tmp_path / "key", tmp_path / "gate.toml"
+    key.write_text("sk-1")
+    file.write_text(f'[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = {{ k = "file:{key}" }}\n')
+    for mode, told in ((0o644, [str(key)]), (0o604, [str(key)]), (0o600, []), (0o440, [])):
+        key.chmod(mode)
+        assert json.loads(run("check", str(file), "--json").stdout)["exposed"] == told
+        assert (f"chmod 600 {key}" in run("check", str(file)).stdout) == bool(told)

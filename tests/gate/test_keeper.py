@@ -151,6 +151,8 @@ def test_who_may_ask_for_some_models_only_asks_nothing_that_is_not_read():
             made.replace(PEPPER, {key_hash(key, PEPPER): scope for key, scope in scopes.items()})
             assert code(await ask(running.port, "sgk_mini", path="/v1/batches")) == (403, "policy_key_scope")
             assert not running.stand_in.hits
+            assert running.ends == ["refused"]  # and is on record, with its team
+            assert running.gate.callers.ended[-1][0].team == "lab"
             assert (await ask(running.port, "sgk_all", path="/v1/batches"))[0] == 200
             assert running.gate.callers.ended[-1][0].tenant == "lab"
 

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
-from swarmgate.cli.configured import without_contact, without_effect
+from swarmgate.cli.configured import exposed, without_contact, without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
@@ -35,6 +35,7 @@ SECTIONS = (
     "without_effect",
     "without_contact",
     "standing",
+    "exposed",
     "identity",
     "limits",
 )  # of what programs get
@@ -114,7 +115,7 @@ def check(
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
     missing, unpriced, idle = sorted(secrets.missing), unpriced_models(config), without_effect(config)
-    nameless = without_contact(config)
+    nameless, opened = without_contact(config), exposed(config)
     over = standing(state or state_folder(config.listen), plan(config).published)
     if as_json:
         told: dict[str, Sequence[object]] = {"problems": [], "missing": missing, "unpriced": unpriced}
@@ -123,7 +124,7 @@ def check(
             "without_contact": list(nameless),
             "standing": [one._asdict() for one in over],
         }
-        told |= {"identity": config.access.identity, "limits": [row.as_json() for row in rows]}
+        told |= {"exposed": list(opened), "identity": config.access.identity, "limits": [row.as_json() for row in rows]}
         print(json.dumps(told, indent=2))
         return
     print(f"{file}: no mistakes")
@@ -133,7 +134,7 @@ def check(
         print(_MISSING.format(name))
     for name in unpriced:
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for sentence in (*idle.values(), *nameless.values()):
+    for sentence in (*opened.values(), *idle.values(), *nameless.values()):
         print(sentence)
     for one in over:
         said = f"{one.amount:,}{_per(one.window_ms)}"

@@ -46,6 +46,20 @@ def without_effect(config: Config) -> dict[str, str]:
     return {name: f"{name} {why}" for name in idle}
 
 
+def exposed(config: Config) -> dict[str, str]:
+    """Files of keys that every user of the machine can read, each with a sentence that says so (reliability SC-04)."""
+    files = {Path(key.file) for target in config.targets.values() for key in target.keys.values() if key.file}
+    why = "every user of this machine can read this key: chmod 600"
+    return {str(file): f"{file}: {why} {file}" for file in sorted(files) if _is_open(file)}
+
+
+def _is_open(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & 0o004)
+    except OSError:  # it was there a moment ago
+        return False
+
+
 def without_contact(config: Config) -> dict[str, str]:
     """Policies in force whose hosts want to read whom to write to, where nobody says so, each with a sentence that asks for it."""
     if config.egress.user_agent or not {"egress", "policies"} & config.model_fields_set:

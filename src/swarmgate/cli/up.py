@@ -119,7 +119,7 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
         _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
-    for sentence in configured.without_effect(config).values():
+    for sentence in (*configured.exposed(config).values(), *configured.without_effect(config).values()):
         _say(f"  {sentence}")
     if operator:
         _say(f"operators: http://{operator}, token in {state / token.FILE}; ledger: {state}")

@@ -13,7 +13,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # anything else may be a key 
 
 
 class HiddenKey(SecretStr):
-    """A key that shows itself as stars in every form, and goes into no other process or file (reliability SC-07)."""
+    """A key that shows itself as stars in every form, and goes into no other process or file (reliability SC-07); `file` has it, if one has."""
+
+    file = ""
 
     def __reduce_ex__(self, _protocol: object) -> Never:
         """Errors: TypeError, always."""
@@ -44,7 +46,9 @@ def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
         raise BadInput("", "must be env:NAME or file:PATH; a key does not stand in this file")
     if not _KEY.fullmatch(key):
         raise BadInput("", f"{kind}:{name} does not hold one key: visible ASCII without spaces")
-    return HiddenKey(key)
+    made = HiddenKey(key)
+    made.file = name if kind == "file" else ""
+    return made
 
 
 Secret = Annotated[HiddenKey, BeforeValidator(_secret)]

@@ -76,7 +76,11 @@ class PassRoutes:
             found = self._errand(head, path, said, shape)
             if not isinstance(found, Reply):
                 passing = Passing(self.desk, end, head, found)
-                passing.begin_early()
+                forbidden = self._forbidden(head.method, found)
+                if forbidden is None:
+                    passing.begin_early()
+                else:
+                    passing.decline(*forbidden)
                 return passing if end.head is head else None
         except BadInput as bad:
             found = answers.bad_input(bad, shape)
@@ -93,16 +97,20 @@ class PassRoutes:
         rung = self._rung(MESSAGES if shape is ANTHROPIC else CHAT)
         if rung is None:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
-        if not scope.allows(rung.target):
-            return answers.refusal(Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}.", shape=shape)
+        return Errand(self.desk.targets[rung.target], rung, identity, _path(path), scope)
+
+    def _forbidden(self, method: bytes, errand: Errand) -> tuple[Reason, str] | None:
+        """Why policy lets a request not go; None if it does."""
+        scope, target, keeper = errand.scope, errand.rung.target, self.desk.keeper
+        if not scope.allows(target):
+            return Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}."
         if scope.models != ANY:
-            detail = f"Key: {scope.id}; it may ask for certain models only, and nobody reads what this asks for."
-            return answers.refusal(Reason.POLICY_KEY_SCOPE, detail, shape=shape)
-        sent, keeper = _path(path), self.desk.keeper
-        if keeper is not None and _is_kept(head.method, sent) and keeper.is_shared(scope.team, rung.target):
-            detail = f"Target: {rung.target}; give each team a target of its own (swarmgate keys create --targets)."
-            return answers.refusal(Reason.POLICY_SHARED_ACCOUNT, detail, shape=shape)
-        return Errand(self.desk.targets[rung.target], rung, identity, sent, scope)
+            detail = "it may ask for certain models only, and nobody reads what this asks for."
+            return Reason.POLICY_KEY_SCOPE, f"Key: {scope.id}; {detail}"
+        if keeper is not None and _is_kept(method, errand.path) and keeper.is_shared(scope.team, target):
+            detail = "give each team a target of its own (swarmgate keys create --targets)."
+            return Reason.POLICY_SHARED_ACCOUNT, f"Target: {target}; {detail}"
+        return None
 
     def _rung(self, path: str) -> Rung | None:
         """Of the targets that have the path of the caller's SDK the first whose provider has it as its own; else the first."""
@@ -156,6 +164,12 @@ class Passing(Streaming):
         """The request as it came in (dead_letters.Writer)."""
         body = None if self.streams else b"".join(self._held)
         return Asked(self._head.method, self._head.target, self._head.headers, body)
+
+    def decline(self, reason: Reason, detail: str) -> None:
+        """Refuse it; what policy forbids is a call, and has an end."""
+        identity, scope = self.errand.identity, self.errand.scope
+        call = self.desk.call(self, (self.errand.rung,), identity, self.desk.exchanges.now_ms(), scope)
+        self.desk.decline(self, call, reason, detail)
 
     def begin_early(self) -> None:
         """A caller that waits for `100 Continue` hears it when its request may go, or a final answer instead (HI-08)."""
