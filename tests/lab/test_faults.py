@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.lab.errors import LabError
-from swarmgate.lab.faults import HOUR_MS, RULES, Fault, FaultKind, places_of, random_plan, without
+from swarmgate.lab.faults import HOUR_MS, RULES, Fault, FaultKind, found_out, places_of, random_plan, without
 
 KINDS = get_args(FaultKind)
 
@@ -35,6 +35,21 @@ def test_plans_of_many_seeds_hold_every_kind_short_and_long_and_clock_steps_both
     steps = [fault.amount for fault in faults if fault.kind == "clock_step"]
     assert min(steps) < -HOUR_MS // 10
     assert max(steps) > HOUR_MS // 10
+
+
+@pytest.mark.parametrize(
+    ("others", "lies"),
+    [
+        ((), 0),
+        ((Fault("power_loss", 20, 5, "gate-1"),), 1),
+        ((Fault("power_loss", 1, 5, "gate-1"),), 0),
+        ((Fault("power_loss", 20, 5, "gate-2"),), 0),
+        ((Fault("gate_stop", 20, 5, "gate-1", 3),), 1),
+        ((Fault("gate_stop", 20, 5, "gate-1"), Fault("gate_crash", 30, 5, "gate-1")), 0),
+    ],
+)
+def test_a_disk_that_lied_is_found_out_by_a_loss_of_power_only(others, lies):
+    assert found_out((Fault("disk_lie", 10, 5, "gate-1"), *others)) == lies
 
 
 def test_a_plan_without_targets_strikes_none_and_one_without_any_place_is_refused():

@@ -144,6 +144,16 @@ class Fault:
 Plan = tuple[Fault, ...]
 
 
+def found_out(plan: Sequence[Fault]) -> int:
+    """How many lies of disks are found out, by a loss of power at the same gate that comes after they began."""
+    losses = [one for one in plan if one.kind == "power_loss" or (one.kind == "gate_stop" and one.amount)]
+    return sum(
+        any(loss.where == lie.where and loss.ends_ms >= lie.at_ms for loss in losses)
+        for lie in plan
+        if lie.kind == "disk_lie"
+    )
+
+
 def gate_names(gates: int) -> tuple[str, ...]:
     """The names by which faults know the gates: gate-1 ... gate-n."""
     return tuple(f"gate-{number}" for number in range(1, gates + 1))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from swarmgate.core.learning import Quantity
 from swarmgate.core.limits import BudgetKind
 from swarmgate.lab import scenario as told
-from swarmgate.lab.faults import FaultKind
+from swarmgate.lab.faults import FaultKind, found_out
 from swarmgate.lab.sim.swarm import Job
 from swarmgate.lab.sim.world import World
 from swarmgate.lab.witness import Unit
@@ -25,7 +25,6 @@ ADD_A_BURST: tuple[FaultKind, ...] = (
     "store_evict",
     "clock_step",
     "gate_pause",
-    "disk_lie",
 )
 Twin = Callable[[told.Scenario], World]
 
@@ -87,7 +86,7 @@ def beyond_faults(world: World, target: told.Target) -> int:
     shares (reliability ST-02), and holds that were evicted are known to nobody.
     """
     events: Counter[FaultKind] = Counter(fault.kind for fault in world.weather.plan)
-    bursts = max(0, sum(events[kind] for kind in ADD_A_BURST) - 1)
+    bursts = max(0, sum(events[kind] for kind in ADD_A_BURST) + found_out(world.weather.plan) - 1)
     worst = 0
     for index, limit in enumerate(target.limits):
         if limit.hidden:

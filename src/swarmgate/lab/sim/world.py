@@ -20,7 +20,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.lab import scenario as told
 from swarmgate.lab.crawl import players, with_hosts
-from swarmgate.lab.faults import RULES, Fault, FaultKind, gate_names
+from swarmgate.lab.faults import RULES, Fault, FaultKind, found_out, gate_names
 from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.evidence import contradictions
 from swarmgate.lab.sim.gate import LONG_AGO_MS, Setting, SimGate, Watcher
@@ -58,7 +58,7 @@ class World:
         self.policies = {
             target.name: TargetPolicy(target, largest_calls(scenario, target.name)) for target in scenario.targets
         }
-        self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)))
+        self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)) + found_out(faults))
         self.shared = self._shared(faults)
         self.gates = self._open_gates(rng)
         self.sent_to_empty_key = self.idled = self.orphaned = 0
@@ -277,4 +277,4 @@ class World:
 
 def _adds_a_burst(fault: Fault) -> bool:
     """Whether admission itself may add a burst for it, once (design 2: P1)."""
-    return fault.kind in {"store_evict", "disk_lie"} or fault.jumps_forward
+    return fault.kind == "store_evict" or fault.jumps_forward
