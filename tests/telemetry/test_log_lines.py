@@ -26,7 +26,7 @@ def test_a_line_of_an_attempt_names_request_and_key():
 def test_a_deferral_says_who_and_when():
     (line,) = written(end("req-1"))
     assert line["event"] == "deferred"
-    assert (line["request_id"], line["agent"], line["step"]) == ("req-1", "a1", "step")
+    assert (line["request_id"], line["key_id"], line["agent"], line["step"]) == ("req-1", "", "a1", "step")
     assert line["not_before_in_ms"] == 2_000
     assert line["blocked"] == ["openai: 5 per 60s"]
 

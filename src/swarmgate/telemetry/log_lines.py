@@ -21,13 +21,20 @@ Line = tuple[str, dict[str, Any]]
 
 
 def lines(row: rows.Row) -> Iterator[Line]:
-    """The lines that a row is worth: (event, fields); empty values are left out, and limits that only go on."""
+    """
+    The lines that a row is worth: (event, fields); empty values are left out, and limits that only go on.
+
+    Whatever tells of a call has its `request_id` and a `key_id`, which is empty where it had no key.
+    """
     made = _LINES.get(type(row))
     if isinstance(row, rows.Revision) and (row.author, row.reason) == AT_START:
         made = None
     if made is not None:
         event, fields = made(row)
-        yield event, {name: value for name, value in fields.items() if value not in ("", (), 0)}
+        told = {name: value for name, value in fields.items() if value not in ("", (), 0)}
+        if "request_id" in told:
+            told.setdefault("key_id", "")
+        yield event, told
 
 
 def _event_of(row: rows.Note) -> str:
