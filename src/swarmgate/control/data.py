@@ -34,6 +34,7 @@ from swarmgate.stores.journal import counters, learned
 from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import AT_START, InForce, Limit, Why, row_of
 from swarmgate.stores.journal.journal import FileJournal
+from swarmgate.stores.journal.reader import newest_policy
 from swarmgate.stores.journal.segments import FOLDER, newest
 from swarmgate.stores.journal.syncing import Syncing
 from swarmgate.stores.journal.writer import Writer
@@ -208,6 +209,7 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
     state = setting.state
     try:
         in_force = InForce(state, now_ms)
+        in_force.not_before(newest_policy(state / FOLDER))
         adopted = in_force.adopt(limits_of(served), AT_START, now_ms)
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None

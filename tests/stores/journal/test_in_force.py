@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from disk import Desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmgate.core.compiler import Published
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.stores.journal.in_force import FILE, InForce, Limit, Why
+from swarmgate.stores.journal.reader import newest_policy
 
 WHY = Why("ann", "they asked for it")
 ONE = Limit(Limits(BudgetKind.LEVEL, burst=3, quota=8, window_ms=60_000), Published(10, 60_000), "up")
@@ -93,3 +95,34 @@ def test_az_13_what_was_replaced_is_told_in_words_but_not_at_the_first_start(tmp
     assert again.replaced == {"a": ("10 per 60000 ms", "5 per 60000 ms"), "c": ("", "10 per 60000 ms")}
     again.adopt({"a": OTHER}, WHY, 9)
     assert again.replaced == {}
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_lg_14_no_number_is_given_twice_where_the_file_is_older_than_the_journal(tmp_path, is_gone):
+    force, _ = adopt(tmp_path, {"up: 10": ONE})
+    desk = Desk(tmp_path / "journal")
+    backup = (tmp_path / FILE).read_bytes()
+    force, _ = adopt(tmp_path, {"up: 10": OTHER})
+    for row in force.rows({"up: 10": OTHER}, *desk.journal.next()):
+        desk.journal.add(row)
+    desk.journal.policy = force.policy
+    desk.leaves(desk.call("c1"))
+    assert newest_policy(tmp_path / "journal") == force.policy == 2
+    (tmp_path / FILE).unlink()
+    if not is_gone:
+        (tmp_path / FILE).write_bytes(backup)
+    again = InForce(tmp_path, 9)
+    again.not_before(newest_policy(tmp_path / "journal"))
+    again.adopt({"up: 10": ONE}, Why("configuration", "start"), 9)
+    assert "counted anew" in again.sentence
+    assert [(row.policy, row.amount) for row in again.rows({"up: 10": ONE}, 1, 9)] == [(3, ONE.published.amount)]
+
+
+def test_a_journal_that_a_crash_left_open_is_read_to_its_last_row(tmp_path):
+    assert newest_policy(tmp_path) == 0
+    desk = Desk(tmp_path)
+    assert newest_policy(tmp_path) == 0
+    desk.journal.policy = 7
+    desk.leaves(desk.call("c1"))
+    Desk(tmp_path, start_ms=desk.loop.ms + 5)  # the next one has said nothing of it yet
+    assert newest_policy(tmp_path) == 7

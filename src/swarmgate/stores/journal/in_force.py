@@ -91,6 +91,15 @@ class InForce:
             return
         self.policy, self._kept, self._is_new = found.policy, found.budgets, False
 
+    def not_before(self, policy: int) -> None:
+        """
+        Go on beyond the number that a journal carries: a file that is older (a backup) or gone would give it out again, and
+        what was sent under the one would stand beside the limits of the other.
+        """
+        if policy > self.policy:
+            self.sentence = f"{self._path} is older than what was sent since, or gone; revisions are counted anew"
+            self.policy, self._kept = policy, {}
+
     def adopt(self, told: Mapping[str, Limit], why: Why, now_ms: int) -> dict[str, Limits]:
         """
         The same limits with the revisions that they have from now on; what differs from what was kept is a new one.

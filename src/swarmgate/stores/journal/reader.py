@@ -12,10 +12,12 @@ from typing import Final, NamedTuple
 from swarmgate.engine.disk import DISK
 from swarmgate.ports import Disk
 from swarmgate.stores.journal.frame import Damaged, to_row
-from swarmgate.stores.journal.rows import Row
+from swarmgate.stores.journal.rows import Intent, Revision, Row
 from swarmgate.stores.journal.segments import listed
 
 _CHUNK_BYTES: Final = 1024 * 1024
+_LAST_BYTES: Final = 256 * 1024
+_NUMBERED: Final = (Intent, Revision)
 
 
 class Position(NamedTuple):
@@ -64,6 +66,19 @@ def read(folder: Path, position: Position, disk: Disk = DISK) -> Batch:
     return Batch(
         rows, Position(segment.number, offset + whole), damaged, 0, unknown, gone, is_end=is_newest and not rows
     )
+
+
+def newest_policy(folder: Path, disk: Disk = DISK) -> int:
+    """The highest number of a policy that the last rows of a journal carry, 0 if there is none. Errors: OSError."""
+    for segment in reversed(listed(folder, disk)):
+        written = disk.read(segment.path).rstrip(b"\0")
+        last, _, _ = _rows(written[-_LAST_BYTES:].partition(b"\n")[2] if len(written) > _LAST_BYTES else written)
+        policies = [
+            row.policy if isinstance(row, Revision) else row.revision for row in last if isinstance(row, _NUMBERED)
+        ]
+        if policies:
+            return max(policies)
+    return 0
 
 
 def _rows(data: bytes) -> tuple[list[Row], int, int]:
