@@ -73,7 +73,7 @@ def generated():
         "reasons": table(("Code", "What it means"), *[(f"`{one.value}`", SENTENCES[one]) for one in Reason]),
         "heads": table(
             ("Code", "Status", "About", "What is wrong"),
-            *[(f"`{row.name}`", str(row.status), row.field, row.sentence) for row in REQUEST_ROWS],
+            *[(f"`caller_{row.name}`", str(row.status), row.field, row.sentence) for row in REQUEST_ROWS],
         ),
         "targets": table(
             ("Code", "About", "What is wrong"),
