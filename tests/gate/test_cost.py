@@ -7,11 +7,14 @@ import pytest
 from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
 from wires import Bench
 
+from swarmgate.core.scope import Scope, key_hash
+
 HERE = str(Path(__file__).parent)
 UNARY_CALLS = 128
 CHUNK_CALLS = 6
 DEFERRED_CALLS = 260  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21
+KEY_CALLS = 14  # on top, of a caller with an agent key: who it is, what it may, and its own caps
 READING_CALLS = 26  # on top, four times a second per key
 KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
 TEXT = f"""
@@ -60,10 +63,13 @@ def counted(act):
     return calls
 
 
-def ready(text=TEXT, asked=None):
-    """A gate that has served a call with each of its keys on its kept connection."""
+def ready(text=TEXT, asked=None, scope=None):
+    """A gate that has served a call with each of its keys on its kept connection; `scope` = that of the only agent key."""
     bench = Bench(text)
     warm(bench.gate)
+    if scope is not None:
+        bench.gate.ask_for_keys(required=True).replace(b"p", {key_hash("sgk_1_x", b"p"): scope})
+        bench.gate.cap_callers()
     for _ in range(SERVED):
         bench.client.data_received(asked or ask(stream=b"false"))
         if bench.dialler.dials:
@@ -92,6 +98,20 @@ def test_a_unary_call(text):
     assert bench.ends == ["answered"] * (SERVED + 1)
     assert bench.dialler.dials == []
     assert len(calls) <= UNARY_CALLS, f"{len(calls)}: {sorted(calls)}"
+
+
+KEYED = Scope("1", "biology", limits=("1000000 per 1s", "900000000 tokens per 60s"), capped_as="1")
+
+
+@pytest.mark.parametrize("scope", [Scope("1", "biology"), KEYED], ids=["key", "key with caps"])
+@pytest.mark.parametrize("text", [TEXT, TEXT + CAPS], ids=["plain", "capped"])
+def test_a_unary_call_with_an_agent_key(text, scope):
+    asked = ask(stream=b"false", words=b"x-swarmgate-agent: bio-7\r\nx-swarmgate-key: sgk_1_x\r\n")
+    bench, end = ready(text, asked, scope)
+    bench.pass_time(1)
+    calls = unary(bench, end, asked, whole(UNARY))
+    assert bench.ends == ["answered"] * (SERVED + 1)
+    assert len(calls) <= UNARY_CALLS + KEY_CALLS, f"{len(calls)}: {sorted(calls)}"
 
 
 def test_a_unary_call_whose_answer_says_what_is_left():

@@ -31,11 +31,11 @@ class Scope(NamedTuple):
 
     def allows(self, target: str) -> bool:
         """Whether this target, or host, may be called."""
-        return any(fnmatchcase(target, pattern) for pattern in self.targets)
+        return self.targets == ANY or any(fnmatchcase(target, pattern) for pattern in self.targets)
 
     def allows_model(self, model: str) -> bool:
         """Whether this model may be asked for."""
-        return any(fnmatchcase(model, pattern) for pattern in self.models)
+        return self.models == ANY or any(fnmatchcase(model, pattern) for pattern in self.models)
 
     def lives(self, now_ms: int) -> bool:
         """Whether the key may still be used."""

@@ -7,7 +7,7 @@ request. A key stands where its surface's clients put theirs: `Authorization`, `
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 
 from swarmgate.core.guesses import Guesses
@@ -17,7 +17,6 @@ from swarmgate.core.scope import PREFIX, Scope, key_hash
 _PREFIX = PREFIX.encode()
 _BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
 _SCHEMES = (b"authorization", b"proxy-authorization")
-_PLACES = _BARE + _SCHEMES
 MOST_REMEMBERED = 4_096
 _ALIAS_BYTES = 16  # as hex half of what providers take
 LONGEST_KEY = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
@@ -98,34 +97,33 @@ class Keeper:
             if len(self._seen) >= MOST_REMEMBERED:
                 self._seen.clear()
             self._seen[key] = scope
-        return scope if scope is not None and scope.lives(self._now_ms()) else None
+        if scope is None or not scope.expires_ms:  # most are good for ever: no look at the clock
+            return scope
+        return scope if scope.lives(self._now_ms()) else None
 
 
 def presented(fields: Mapping[bytes, bytes]) -> bytes:
     """The agent key in a head; empty = none. What does not look like one is some SDK's placeholder."""
-    for name in _PLACES:  # most heads have none of ours in them: no more than a look at each place
+    for name in _BARE:  # most heads have none of ours in them: no more than a look at each place
+        if name in fields and _PREFIX in fields[name]:
+            key = fields[name].strip()
+            if key.startswith(_PREFIX):
+                return key
+    for name in _SCHEMES:
         if name in fields:
-            value = fields[name]
-            if _PREFIX in value or value[:6].lower() == b"basic ":
-                return next((one for one in _presented(fields) if one.startswith(_PREFIX)), b"")
+            scheme, _, said = fields[name].partition(b" ")
+            found = (said.strip(),) if scheme.lower() == b"bearer" else _basic(scheme, said)
+            for key in found:
+                if key.startswith(_PREFIX):
+                    return key
     return b""
 
 
-def _presented(fields: Mapping[bytes, bytes]) -> Iterable[bytes]:
-    for name in _BARE:
-        if name in fields:
-            yield fields[name].strip()
-    for name in _SCHEMES:
-        scheme, _, said = fields.get(name, b"").partition(b" ")
-        if scheme.lower() == b"bearer":
-            yield said.strip()
-        elif scheme.lower() == b"basic":
-            yield from _basic(said.strip())
-
-
-def _basic(said: bytes) -> Iterable[bytes]:
+def _basic(scheme: bytes, said: bytes) -> list[bytes]:
     """User and password: proxies are given a key as either (`http://sgk_...@host`)."""
+    if scheme.lower() != b"basic":
+        return []
     try:
-        yield from b64decode(said, validate=True).split(b":", 1)
+        return b64decode(said.strip(), validate=True).split(b":", 1)
     except ValueError:
-        return
+        return []
