@@ -4,6 +4,7 @@ The disk of this machine (ports.Disk): files for the owner alone, written so tha
 Nothing here decides; who keeps what, and what a lost file means, stands in stores/.
 """
 
+import errno
 import mmap
 import os
 from collections.abc import Callable
@@ -71,10 +72,13 @@ class SystemDisk:
         path.unlink(missing_ok=True)
 
     def sync(self, folder: Path) -> None:
-        """Wait until the disk itself has the names of a folder."""
+        """Wait until the disk itself has the names of a folder; some file systems of a network know no such thing."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
         finally:
             os.close(descriptor)
 
