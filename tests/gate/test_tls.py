@@ -9,9 +9,11 @@ import httpx
 import openai
 import pytest
 from sdks import ASK
-from stage import KEY, TARGET, StandIn, either, stage, warm
+from stage import KEY, STREAM_HEAD, TARGET, StandIn, either, framed, stage, token, warm
+from test_front import request
 
 from certificates import made_in
+from eventually import eventually
 from swarmgate import config, wiring
 from swarmgate.config.problems import FileError
 from swarmgate.control.reload import Reload
@@ -67,6 +69,43 @@ def test_hi_19_whoever_offers_http_2_is_spoken_to_in_http_1(folder):
             _, writer = await asyncio.open_connection("127.0.0.1", on.port, ssl=context, server_hostname="localhost")
             assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
             writer.close()
+
+    asyncio.run(play())
+
+
+def test_who_leaves_in_the_middle_of_a_stream_has_left_over_tls_too(folder):
+    async def begins(stand_in, _hit, writer):
+        writer.write(STREAM_HEAD + framed(token("a")))
+        await stand_in.closed.wait()
+
+    async def play():
+        async with stage(begins, served(folder)) as on:
+            context = trusting(folder)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", on.port, ssl=context, server_hostname="localhost"
+            )
+            writer.write(request(body=b'{"model":"m","stream":true}'))
+            await reader.readuntil(b"\n\n")
+            writer.close()
+            await eventually(lambda: on.ends == ["cancelled"] and on.stand_in.closed.is_set())
+
+    asyncio.run(play())
+
+
+def test_an_upload_that_is_refused_hears_why(folder):
+    async def play():
+        async with stage(either, served(folder)) as on:
+            context = trusting(folder)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", on.port, ssl=context, server_hostname="localhost"
+            )
+            writer.write(b"POST /v1/responses HTTP/1.1\r\nhost: g\r\ncontent-length: 40000000\r\n\r\n")
+            for _ in range(64):
+                writer.write(bytes(65_536))
+            assert b" 413 " in await reader.readuntil(b"\r\n\r\n")
+            await writer.drain()  # all of it is taken from us: nothing was reset
+            writer.close()
+            await eventually(lambda: not on.gate.doors)
 
     asyncio.run(play())
 
