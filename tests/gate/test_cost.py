@@ -12,7 +12,7 @@ from swarmgate.core.scope import Scope, key_hash
 HERE = str(Path(__file__).parent)
 UNARY_CALLS = 128
 CHUNK_CALLS = 6
-DEFERRED_CALLS = 260  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
+DEFERRED_CALLS = 230  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21
 KEY_CALLS = 14  # on top, of a caller with an agent key: who it is, what it may, and its own caps
 READING_CALLS = 26  # on top, four times a second per key
