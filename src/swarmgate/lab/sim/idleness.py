@@ -8,6 +8,7 @@ from swarmgate.core.book import Book, BudgetCell, Take
 from swarmgate.core.line import holds_back
 from swarmgate.core.passage import touch
 from swarmgate.core.record import Call
+from swarmgate.core.view import BudgetState
 from swarmgate.core.waiting import Room
 
 
@@ -22,16 +23,17 @@ def leaders(room: Room) -> list[Call]:
     return list(dict.fromkeys(first.values()))
 
 
-def could_run(book: Book, call: Call) -> bool:
-    """Whether one of the ways that the call was offered last would admit it now."""
-    now_ms = book.now_ms
+def could_run(book: Book, call: Call, now_ms: int) -> bool:
+    """Whether one of the ways that the call was offered last would admit it, and its key is not out, at its gate's now."""
+    keys = call.rungs[call.rung].ring.views(now_ms)
     request = Take(call.ticket, "", call.rank, call.score, (), 0)
     return any(
         all(
-            name in book.cells and _fits(book.cells[name], request, (cost, reserve), now_ms)
+            name in book.cells and _fits(book.cells[name], request, (cost, reserve), book.now_ms)
             for name, cost, reserve in route.demands(call.prompt, call.reserve)
         )
         for route in call.offered
+        if route.key not in keys or keys[route.key].state is BudgetState.READY
     )
 
 

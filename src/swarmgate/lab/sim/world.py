@@ -262,7 +262,7 @@ class World:
                     told = not self.policies[
                         call.rungs[call.rung].target
                     ].hidden  # a learned limit wakes nobody when it rises
-                    if told and could_run(book, call):
+                    if told and could_run(book, call, self.time.now_ms()):
                         asks, looks = self._idle.get(call, (0, 0))
                         idle[call] = (call.asks, looks + 1 if asks == call.asks else 1)
         patience = 2 if self.shared is None else LOOKS_AT_SHARED
