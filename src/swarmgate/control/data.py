@@ -95,7 +95,7 @@ async def serve(config: Config, setting: Setting) -> int:
         running = gate(loop, config, setting.failed, kept.book, journal=journal, served=served)
         running.teacher.heard = partial(_note_learned, journal, in_force)
         journal.clock = running.clock
-        journal.sync = Syncing(loop, journal.writer)
+        journal.sync = journal.soon = Syncing(loop, journal.writer)
         running.exchanges.till.is_on_record = lambda: journal.writer.is_sound
         journal.on_budget = Beginnings(running, journal, in_force, limits)
         orders = DataOrders(running, journal, in_force, limits, Audit(setting.state))

@@ -7,7 +7,8 @@ was used. Units stand by the last instant at which they may have been used, so t
 meanwhile does not forget them too early.
 
 Rows outlive the process, not a loss of power. So a counter may use a fiftieth of itself (`ahead`) beyond what the disk was
-told, and then the disk is told first. After such a loss it holds that part too: nothing is granted anew (design 2: P10).
+told, and then the disk is told first. After such a loss it holds that part too: nothing is granted anew (design 2: P10). Where
+half of that part is used, the disk is told beside the loop, and more may be used once it knows.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,6 +35,7 @@ class Said:
     def __init__(self) -> None:
         self._units: dict[str, tuple[int, int]] = {}  # and when the oldest of them will be forgotten
         self._ahead: dict[str, int] = {}
+        self._asked: dict[str, tuple[int, int]] = {}  # what is on its way to the disk: the row that says so, units more
 
     def took(self, charges: Iterable[tuple[str, int]]) -> list[str]:
         """An attempt said what it takes; the counters for which the disk must be told before it leaves."""
@@ -45,6 +47,29 @@ class Said:
             if left < 0:
                 short.append(name)
         return short
+
+    def low(self, book: Book, charges: Iterable[tuple[str, int]]) -> list[str]:
+        """Those that have used half of what they may, and for which nothing is on its way to the disk."""
+        return [
+            name for name, _ in charges if name not in self._asked and self._ahead[name] * 2 < _part(book.cells[name])
+        ]
+
+    def ask(self, book: Book, counters: Iterable[str], row: int) -> dict[str, int]:
+        """The row of this number is to say what these hold, and what they may use ahead once it is on the disk."""
+        ahead = {}
+        for name in counters:
+            part = _part(book.cells[name])
+            self._asked[name] = row, part
+            ahead[name] = self._left(book.cells[name]) + part
+        return ahead
+
+    def granted(self, row: int, counters: Iterable[str]) -> None:
+        """That row is on the disk: they may use more, but for those of which a later row spoke."""
+        for name in counters:
+            asked, part = self._asked.get(name, (0, 0))
+            if asked == row:
+                del self._asked[name]
+                self._ahead[name] += part
 
     def behind(self, book: Book, counters: Iterable[str]) -> list[str]:
         """Those of which more is used than was said, or of which something was forgotten since."""
@@ -60,15 +85,25 @@ class Said:
         """A row is to say what these hold: what they may use ahead from now on, and whether the disk must be told."""
         ahead, is_more = {}, False
         for name in counters:
-            cell = book.cells[name]
-            units = cell.level + cell.pending
-            before, _ = self._units.get(name, (units, 0))
-            left = self._ahead.get(name, -1) - max(0, units - before)  # used beyond what attempts said
+            self._asked.pop(name, None)  # this row says less than the one that is on its way
+            left = self._left(book.cells[name])
             if left < 0:
-                left, is_more = max(1, cell.limits.burst // AHEAD_PARTS), True
-            self._units[name] = units, cell.forget_ms
+                left, is_more = _part(book.cells[name]), True
             ahead[name] = self._ahead[name] = left
         return ahead, is_more
+
+    def _left(self, cell: BudgetCell) -> int:
+        """What it may use before the disk is told more; what was used beyond what attempts said counts."""
+        units = cell.level + cell.pending
+        before, _ = self._units.get(cell.name, (units, 0))
+        left = self._ahead[cell.name] = self._ahead.get(cell.name, -1) - max(0, units - before)
+        self._units[cell.name] = units, cell.forget_ms
+        return left
+
+
+def _part(cell: BudgetCell) -> int:
+    """What a counter may use beyond what the disk was told."""
+    return max(1, cell.limits.burst // AHEAD_PARTS)
 
 
 def held(book: Book, counters: Iterable[str]) -> Held:

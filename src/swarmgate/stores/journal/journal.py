@@ -7,6 +7,7 @@ call is one row, not two.
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Final, Protocol
 
 from swarmgate import __version__
@@ -50,7 +51,7 @@ class FileJournal:
     The journal that `writer` writes; `policy` is the number that attempts carry until the next revision, `book` has the counters
     whose state is kept over a crash, `on_budget` hears of budgets (a target, an instant) before the first attempt that takes from them.
 
-    `sync` has the disk take what was written. `wall_ms` reads the wall clock; `run` names this life of the gate.
+    `sync` has the disk take what was written; `soon`, where there is one, says when it has, beside the loop. `wall_ms` reads the wall clock; `run` names this life of the gate.
     """
 
     __slots__ = (
@@ -69,6 +70,7 @@ class FileJournal:
         "on_budget",
         "policy",
         "run",
+        "soon",
         "sync",
         "writer",
     )
@@ -97,6 +99,7 @@ class FileJournal:
         self.run = os.urandom(6).hex()
         self.writer = writer
         self.sync: Callable[[], object] = writer.sync
+        self.soon: Callable[[Callable[[], None]], object] | None = None
         self._tick = loop.call_later(TICK_S, self._every_second)
         self.add(rows.Boot(*self.next(), self.run, __version__, os.getpid(), wall_ms()))
 
@@ -141,8 +144,8 @@ class FileJournal:
                 )
             )
         )
-        if charges and (short := self._said.took(charges)):
-            self._tell_held(short)
+        if charges:
+            self._take_ahead(charges)
         if call.effect is _WRITE and (call.keyed or operation):
             self.sync()
 
@@ -226,6 +229,16 @@ class FileJournal:
             return ()
         charges = self._charged[call] = tuple(found)
         return charges
+
+    def _take_ahead(self, charges: tuple[tuple[str, int], ...]) -> None:
+        """What counters may use before the disk knows of it: told in time, beside the loop; else now, and the attempt waits."""
+        if short := self._said.took(charges):
+            self._tell_held(short)
+        elif self.soon is not None and (low := self._said.low(self.book, charges)):
+            row, now_ms = self.next()
+            ahead = self._said.ask(self.book, low, row)
+            self.add(rows.Counters(row, now_ms, counters.held(self.book, low), False, ahead, self.writer.boot_id))
+            self.soon(partial(self._said.granted, row, low))
 
     def _tell_beyond(self, names: Iterable[str]) -> None:
         """Counters of which more is used than what attempts said."""

@@ -1,11 +1,12 @@
 """
 Has the disk take what the journal says, in a thread: a slow one must not hold the loop (reliability LG-05).
 
-Asked for by writes that may happen once, which do not wait for it. That one was let go is on the disk of the control process
+Asked for by counters before they need it, and by writes that may happen once, which do not wait for it. That one was let go is on the disk of the control process
 before it goes (control/writes.py); so the journal may lag behind, by `GAP_S` and one sync.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from swarmgate.stores.journal.writer import Writer
@@ -16,19 +17,24 @@ GAP_S: Final = 0.1  # from the end of a sync to the next: a thousand writes a se
 class Syncing:
     """Calling it has everything that is written by now on the disk soon; one sync at a time."""
 
-    __slots__ = ("_is_asked", "_is_busy", "_loop", "_writer")
+    __slots__ = ("_heard", "_is_asked", "_is_busy", "_loop", "_waiting", "_writer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
         self._loop = loop
         self._writer = writer
         self._is_asked = self._is_busy = False
+        self._waiting: list[Callable[[], None]] = []  # for the next sync
+        self._heard: list[Callable[[], None]] = []  # for the present one
 
-    def __call__(self) -> None:
-        """At once, or when the present one is over."""
+    def __call__(self, then: Callable[[], None] | None = None) -> None:
+        """At once, or when the present one is over; `then` hears that what is written by now is on the disk."""
+        if then is not None:
+            self._waiting.append(then)
         if self._is_busy:
             self._is_asked = True
             return
         work = self._writer.apart()
+        self._heard, self._waiting = self._waiting, []
         if work is not None:
             self._is_busy = True
             self._loop.run_in_executor(None, work).add_done_callback(self._done)
@@ -39,6 +45,9 @@ class Syncing:
             self._writer.mistrust(error)
         elif error is not None:
             raise error
+        else:
+            for then in self._heard:
+                then()
         self._loop.call_later(GAP_S, self._go_on)
 
     def _go_on(self) -> None:
