@@ -29,30 +29,35 @@ Held = dict[str, dict[int, int]]  # units by instant, by budget
 AHEAD_PARTS = 50
 
 
+_NOTHING_SAID = (0, 0)
+
+
 class Said:
     """What the journal lets a reader believe of counters, in units, and what may be used before the disk is told more."""
 
     def __init__(self) -> None:
         self._units: dict[str, tuple[int, int]] = {}  # and when the oldest of them will be forgotten
         self._ahead: dict[str, int] = {}
+        self._half: dict[str, int] = {}  # of what each may use ahead
         self._asked: dict[str, tuple[int, int]] = {}  # what is on its way to the disk: the row that says so, units more
 
-    def took(self, charges: Iterable[tuple[str, int]]) -> list[str]:
-        """An attempt said what it takes; the counters for which the disk must be told before it leaves."""
-        short = []
+    def took(self, charges: Iterable[tuple[str, int]]) -> tuple[list[str], list[str]]:
+        """
+        An attempt said what it takes.
+
+        The counters for which the disk must be told before it leaves; those that have used half of what they may, and for which
+        nothing is on its way to the disk.
+        """
+        short, low, ahead, said = [], [], self._ahead, self._units
         for name, units in charges:
-            before, forget_ms = self._units.get(name, (0, 0))
-            self._units[name] = before + units, forget_ms
-            left = self._ahead[name] = self._ahead.get(name, 0) - units
+            before = said.get(name, _NOTHING_SAID)
+            said[name] = before[0] + units, before[1]
+            left = ahead[name] = ahead.get(name, 0) - units
             if left < 0:
                 short.append(name)
-        return short
-
-    def low(self, book: Book, charges: Iterable[tuple[str, int]]) -> list[str]:
-        """Those that have used half of what they may, and for which nothing is on its way to the disk."""
-        return [
-            name for name, _ in charges if name not in self._asked and self._ahead[name] * 2 < _part(book.cells[name])
-        ]
+            elif left < self._half.get(name, 0) and name not in self._asked:
+                low.append(name)
+        return short, low
 
     def ask(self, book: Book, counters: Iterable[str], row: int) -> dict[str, int]:
         """The row of this number is to say what these hold, and what they may use ahead once it is on the disk."""
@@ -73,10 +78,10 @@ class Said:
 
     def behind(self, book: Book, counters: Iterable[str]) -> list[str]:
         """Those of which more is used than was said, or of which something was forgotten since."""
-        found = []
+        found, cells, said = [], book.cells, self._units
         for name in counters:
-            cell = book.cells.get(name)
-            units, forget_ms = self._units.get(name, (0, 0))
+            cell = cells.get(name)
+            units, forget_ms = said.get(name, _NOTHING_SAID)
             if cell is not None and (cell.level + cell.pending > units or cell.forget_ms > forget_ms):
                 found.append(name)
         return found
@@ -98,6 +103,7 @@ class Said:
         before, _ = self._units.get(cell.name, (units, 0))
         left = self._ahead[cell.name] = self._ahead.get(cell.name, -1) - max(0, units - before)
         self._units[cell.name] = units, cell.forget_ms
+        self._half[cell.name] = _part(cell) // 2
         return left
 
 

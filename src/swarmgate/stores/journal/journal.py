@@ -232,9 +232,10 @@ class FileJournal:
 
     def _take_ahead(self, charges: tuple[tuple[str, int], ...]) -> None:
         """What counters may use before the disk knows of it: told in time, beside the loop; else now, and the attempt waits."""
-        if short := self._said.took(charges):
+        short, low = self._said.took(charges)
+        if short:
             self._tell_held(short)
-        elif self.soon is not None and (low := self._said.low(self.book, charges)):
+        elif low and self.soon is not None:
             row, now_ms = self.next()
             ahead = self._said.ask(self.book, low, row)
             self.add(rows.Counters(row, now_ms, counters.held(self.book, low), False, ahead, self.writer.boot_id))
