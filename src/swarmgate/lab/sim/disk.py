@@ -19,8 +19,8 @@ from swarmgate.ports import FileFacts
 SECTOR = 512
 
 
-class PowerLost(Exception):
-    """The machine is dark in the middle of a write; whoever runs on it ends here."""
+class PowerLost(BaseException):
+    """The machine is dark in the middle of a write; whoever runs on it ends here, and catches nothing."""
 
 
 class SimFile:

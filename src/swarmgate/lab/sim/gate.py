@@ -302,9 +302,9 @@ class SimGate:
     def end(self) -> None:
         """SIGTERM: open calls are given up, the journal is closed, budgets are saved where the disk lets them be."""
         disk = self.evidence.disk
-        for call in list(self.pump.open):
-            self.pump.fire(call, GivenUp(Reason.GATE_STOPPING))
         try:
+            for call in list(self.pump.open):
+                self.pump.fire(call, GivenUp(Reason.GATE_STOPPING))
             self._journal.close(0)
             if self._folder is not None:
                 snapshot.finish(STATE, self._folder, journal=newest(JOURNAL, disk), disk=disk)
