@@ -31,3 +31,15 @@ def test_a_tunnel_may_open_at_once():
     assert line.heard.body == b"early"
     line.end.eof_received()
     assert line.events[-1] == ("gone",)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_was_meant_for_a_tunnel_that_was_refused_is_no_request(late):
+    line = Line()
+    line.send(CONNECT if late else CONNECT + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    if late:
+        line.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    line.end.respond(403, [])
+    line.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert [event for event in line.events if event[0] == "request"] == [("request", b"CONNECT", b"a:443")]
+    assert b"connection: close" in line.written.lower()

@@ -157,6 +157,7 @@ class Answering(Connection):
         bare = status in NO_BODY_STATUS
         chunked = length is None and not bare and head.version == b"HTTP/1.1"
         keep = self._open and head.keep_alive and self._body.done and (chunked or bare or length is not None)
+        keep = keep and head.method != b"CONNECT"  # what follows was meant for a tunnel, and is no request to us
         length = None if bare else length
         raw = response_head(status, headers, length=length, chunked=chunked, close=not keep, ready=ready)
         self._begun, self._keep, self._left = True, keep, length or 0

@@ -1,6 +1,7 @@
 """Redirects and cookies of `/to/`: they stay inside, count their hops, and take no credential along."""
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from outside import stage, whole
 
 from swarmgate.core.target import parse_target
-from swarmgate.gate.egress.rewrite import START, Trail, cookie, location, read_trail
+from swarmgate.gate.egress.rewrite import START, Trail, cookie, is_credential, location, read_trail
 
 HERE = parse_target("https://a.org/dir/page?q")
 
@@ -27,7 +28,18 @@ HERE = parse_target("https://a.org/dir/page?q")
         ("http://a.org/", "/to/+1xd/http/a.org/"),
         ("https://127.0.0.1/", "/to/+1x/https/127.0.0.1/"),
         ("mailto:me@a.org", "mailto:me@a.org"),
-        ("https://a..b/", "https://a..b/"),
+        ("tel:+1", "tel:+1"),
+        ("https://b.org/a b", "/to/+1x/https/b.org/a%20b"),
+        (" https://b.org/ ", "/to/+1x/https/b.org/"),
+        ("/caf\u00e9#\u00e9", "/to/https/a.org/caf%C3%A9#%C3%A9"),
+        ("https://\uff42.org/", "/to/+1x/https/b.org/"),
+        ("https://a..b/", "/to/+1x/https/a..b/"),
+        ("http://b.org:99999/x?y", "/to/+1x/http/b.org:99999/x?y"),
+        ("https://b.org/%00", "/to/+1x/https/b.org/%00"),
+        ("https://b.org/a%2f..%2fb", "/to/+1x/https/b.org/a%2f..%2fb"),
+        ("http://[::1]x/", "/to/+1x/http/[::1]x/"),
+        ("//[::1]x/", "/to/+1x/https/[::1]x/"),
+        (r"https:\\b.org", "/to/https/a.org/dir/%5C%5Cb.org"),
     ],
 )
 def test_where_a_redirect_leads(said, leads_to):
@@ -36,6 +48,8 @@ def test_where_a_redirect_leads(said, leads_to):
 
 def test_http_to_https_of_one_host_keeps_credentials():
     assert location(b"https://a.org/", parse_target("http://a.org/"), START, b"") == b"/to/+1/https/a.org/"
+    assert location(b"https://a.org:8443/", parse_target("http://a.org/"), START, b"") == b"/to/+1x/https/a.org:8443/"
+    assert location(b"https://a.org/", parse_target("http://a.org:8080/"), START, b"") == b"/to/+1x/https/a.org/"
 
 
 def test_what_was_dropped_once_stays_dropped_and_words_of_the_caller_stay_in_the_path():
@@ -48,10 +62,20 @@ def test_a_mark_is_read_as_it_was_written(trail):
     assert read_trail(trail.mark() + b"https/a.org/") == (trail, b"https/a.org/")
 
 
-@given(st.binary(max_size=60))
-def test_no_redirect_can_lead_out_or_raise(said):
-    found = location(said.replace(b"\r", b"").replace(b"\n", b""), HERE, START, b"")
-    assert found.startswith(b"/to/") or not found.lower().lstrip().startswith((b"http:", b"https:", b"//"))
+@given(st.sampled_from([b"", b" ", b"//", b"http:", b"HTTP://", b"https://b.org"]), st.binary(max_size=60))
+def test_no_redirect_can_lead_out_or_raise(begins, rest):
+    found = location(begins + rest, HERE, START, b"")
+    assert (found.startswith(b"/to/") and found.isascii()) or re.match(rb"\s*(?!https?:)[a-z][a-z0-9+.-]*:", found.lower())
+
+
+@pytest.mark.parametrize("name", "authorization cookie x-api-key x-goog-api-key private-token x-els-apikey dpop-key".split())
+def test_what_carries_a_credential(name):
+    assert is_credential(name.encode())
+
+
+@pytest.mark.parametrize("name", "accept x-author content-type idempotency-key x-keep user-agent keep-alive".split())
+def test_what_carries_none(name):
+    assert not is_credential(name.encode())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.idempotency import HEADER
 from swarmgate.core.target import ParsedUrl
-from swarmgate.gate.egress.rewrite import CREDENTIALS
+from swarmgate.gate.egress.rewrite import is_credential
 from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
 from swarmgate.gate.keeper import presented
 from swarmgate.http1.head import Header, RequestHead
@@ -52,7 +52,7 @@ def _stays(name: bytes, value: bytes, manners: Manners) -> bool:
         return True
     if name in _TRACES:
         return not manners.traces
-    return manners.bare and name in CREDENTIALS
+    return manners.bare and is_credential(name)
 
 
 def _hop(head: RequestHead) -> Header:

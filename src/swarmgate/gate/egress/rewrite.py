@@ -8,16 +8,20 @@ meant for another origin). A cookie is bound to the path of its host here, or it
 
 import re
 from typing import NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 from swarmgate.core.target import ParsedUrl, Target, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.http1.head import Header
 
 MOST_HOPS = 5
-CREDENTIALS = frozenset(
-    {b"authorization", b"cookie", b"proxy-authorization", b"x-api-key", b"api-key", b"x-auth-token", b"x-csrf-token"}
+_SECRET = re.compile(
+    rb"authoriz|authent|(?:^|[-_])auth(?:$|[-_])|cookie|token|secret|passw|credential|session|signature"
+    rb"|api[-_]?key|[-_]key$"
 )
+_NOT_SECRET = frozenset({b"idempotency-key"})
+_OTHER_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("\\", "")
 _MARK = re.compile(rb"\+([0-9]{1,2})(x?)(d?)/")
 _COOKIE = re.compile(rb";[ \t]*(domain|path|secure)\b[^;]*", re.IGNORECASE)
 _COOKIE_PATH = re.compile(rb";[ \t]*path=([^;]*)", re.IGNORECASE)
@@ -49,16 +53,29 @@ def read_trail(rest: bytes) -> tuple[Trail, bytes]:
     return Trail(int(found[1]), bool(found[2]), bool(found[3])), rest[found.end() :]
 
 
+def is_credential(name: bytes) -> bool:
+    """Whether a header (by its name, lower-case) carries what was meant for one origin alone; every API names its own."""
+    return _SECRET.search(name) is not None and name not in _NOT_SECRET
+
+
 def location(value: bytes, here: ParsedUrl, trail: Trail, prefix: bytes) -> bytes:
-    """Where a redirect leads, as a path below `prefix` (which ends before `/to/`); what is no http URL stays as it is."""
-    try:
-        there = parse_target(urljoin(here.url, value.decode("latin-1")))
-    except (BadTarget, ValueError):
+    """
+    Where a redirect leads, as a path below `prefix` (which ends before `/to/`); what is no http URL stays as it is.
+
+    Clients mend what they can (blanks, bytes beyond ASCII, a name that is none) and would go there by themselves. So what
+    cannot be read here leads inside, too, where it is refused with its reason.
+    """
+    if _OTHER_SCHEME.match(value.strip()):
         return value
-    fragment = value.partition(b"#")[1] + value.partition(b"#")[2]
+    spelled, sharp, fragment = quote(value.strip(), safe=_VISIBLE).partition("#")
+    try:
+        spelled = urljoin(here.url, spelled)
+        there = parse_target(spelled)
+    except (BadTarget, ValueError):  # the latter for brackets
+        return prefix + TO + _unreadable(spelled, trail)
     mark = _next(trail, here.target, there.target).mark()
-    origin = f"{there.target.scheme}/{there.target.authority}{there.origin_form}".encode()
-    return prefix + TO + mark + origin + fragment
+    origin = f"{there.target.scheme}/{there.target.authority}{there.origin_form}{sharp}{fragment}".encode()
+    return prefix + TO + mark + origin
 
 
 def cookie(value: bytes, target: Target, prefix: bytes) -> bytes:
@@ -82,9 +99,15 @@ def kept_inside(headers: list[Header], here: ParsedUrl, trail: Trail, prefix: by
     return kept
 
 
+def _unreadable(spelled: str, trail: Trail) -> bytes:
+    scheme = b"https/" if spelled[:6].lower() == "https:" else b"http/"
+    rest = spelled.partition("://")[2] or spelled.lstrip("/")
+    return Trail(trail.hops + 1, bare=True).mark() + scheme + rest.encode()
+
+
 def _next(trail: Trail, here: Target, there: Target) -> Trail:
     if there.origin == here.origin:
         return trail._replace(downgraded=False)
     downgraded = here.scheme == "https" and there.scheme == "http"
-    upgraded = here.host == there.host and (here.scheme, there.scheme) == ("http", "https")
+    upgraded = (here, there.origin) == (Target("http", there.host, 80), Target("https", here.host, 443))
     return Trail(trail.hops + 1, trail.bare or not upgraded, downgraded)
