@@ -100,7 +100,7 @@ def test_an_unknown_host_begins_cautiously(nobody):
         ("http://x.bad.example/", "deny"),
         ("http://127.0.0.1/", "this machine"),
         ("http://169.254.169.254/latest/", "metadata"),
-        ("http://papers.example:81/", "port 81"),
+        ("http://papers.example:81/", "Port 81"),
     ],
 )
 def test_why_a_url_would_not_be_called(nobody, file, url, why):
@@ -151,7 +151,8 @@ def test_a_running_gate_says_what_it_has_learned_of_a_host_and_what_an_operator_
     async def play():
         async with stage(text=text) as running:
             running.gate.operator.limit("papers: requests per 60s", 12)
-            running.gate.egress.hosts.place(parse_target("http://new.example/").target, "GET", "/")
+            for host in (*[f"h{number}.example" for number in range(100)], "new.example"):  # more than `budgets` lists
+                running.gate.egress.hosts.place(parse_target(f"http://{host}/").target, "GET", "/")
             gate = "--gate", f"http://127.0.0.1:{running.port}"
             unknown = await asyncio.to_thread(call, "https://new.example/", *gate, "--json")
             known = await asyncio.to_thread(call, "https://papers.example/", "--config", file, *gate)

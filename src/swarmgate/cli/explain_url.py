@@ -18,20 +18,19 @@ from swarmgate.cli.budgets import amount
 from swarmgate.cli.configured import read
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
-from swarmgate.cli.gateway import ask
+from swarmgate.cli.gateway import ask_of
 from swarmgate.cli.listing import Listing
 from swarmgate.config import Config
-from swarmgate.core.address import host_verdict
 from swarmgate.core.compiler import Unit
-from swarmgate.core.groups import group_table, longest_match, registrable_group
+from swarmgate.core.groups import registrable_group
 from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.routing import Budget
-from swarmgate.core.target import ParsedUrl, parse_target
+from swarmgate.core.target import ParsedUrl, Target, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge
-from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.egress.hosts import GROUP, joint, places
-from swarmgate.wiring.egress import policy_table
+from swarmgate.gate.egress.plan import EgressPlan, forbidden, forbidden_port
+from swarmgate.wiring.egress import egress_plan
 
 
 class Explained(NamedTuple):
@@ -75,13 +74,13 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
 
 def explained(url: str, method: str, told: Config) -> Explained:
     """What a request to `url` is. Errors: `BadTarget`."""
-    parsed = parse_target(url)
+    parsed, plan = parse_target(url), egress_plan(told)
     host = parsed.target.host
-    judged = judge(policy_table(told), host, method, parsed.path)
+    judged = judge(plan.policies, host, method, parsed.path)
     told_of = [(policy.shadow, budget) for policy, kind in judged.classed() for budget in policy.budgets.get(kind, ())]
     budgets, watched = (tuple([one for shadow, one in told_of if shadow is only]) for only in (False, True))
-    group = registrable_group(host, load_suffix_rules(), group_table(told.egress.groups))
-    refused = _refusal(parsed, judged, told)
+    group = registrable_group(host, plan.suffixes, plan.settings.groups)
+    refused = _refusal(plan, parsed.target, judged.policy)
     return Explained(parsed, group, judged, budgets, watched, refused, not counts_requests(budgets))
 
 
@@ -103,27 +102,23 @@ def as_object(found: Explained, told: Config, rows: list[dict[str, Any]]) -> dic
     }
 
 
-def _refusal(parsed: ParsedUrl, judged: Judged, told: Config) -> str:
-    target, settings = parsed.target, told.egress
-    verdict = host_verdict(target.host)
-    if verdict is not None and verdict.denied and target.host not in told.resolve:
-        return f"its host is {verdict.value}; only an exact pin in [resolve] leads there"
-    if longest_match(target.host, group_table(dict.fromkeys(settings.deny, "-"))):
-        return "its host stands in `deny`"
-    if settings.allow and not longest_match(target.host, group_table(dict.fromkeys(settings.allow, "-"))):
-        return "its host does not stand in `allow`"
-    ports = judged.policy.ports or settings.ports
-    return "" if target.port in ports else f"port {target.port} is none of {', '.join(map(str, sorted(ports)))}"
+def _refusal(plan: EgressPlan, target: Target, policy: Policy) -> str:
+    """By the gate's own rules."""
+    why = forbidden(plan.settings, target) or forbidden_port(plan.settings, policy, target)
+    return "" if why is None else f"{why.reason}: {why.detail}"
 
 
 def _live(gate: str, found: Explained) -> dict[str, dict[str, Any]]:
     """Its budgets in the gate, by name, learned ones too; none if no gate answers, which is said on the way."""
     policies = [one.name for one in found.policies if one.budgets and not one.shadow]
-    learned = (joint(found.parsed.target).authority, GROUP + found.group) if found.unknown else ()
+    group = GROUP + found.group
+    learned = [joint(found.parsed.target).authority, group] if found.unknown else []
     names = {places(found.group), *(name + kind for name in learned for kind in (RATE, CAP))}
     try:
-        rows = [row for name in policies for row in ask(gate, "budgets", target=name)["budgets"]]
-        rows += [row for row in ask(gate, "budgets")["budgets"] if row["budget"] in names]
+        rows = [row for name in policies for row in ask_of(gate, name)]
+        rows += [
+            row for name in dict.fromkeys((*learned, group)) for row in ask_of(gate, name) if row["budget"] in names
+        ]
     except typer.Exit:
         return {}
     return {row["budget"]: row for row in rows}

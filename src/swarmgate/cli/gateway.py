@@ -26,6 +26,13 @@ def ask(gate: str, path: str, /, **query: str) -> Any:
         return json.loads(response.read())
 
 
+def ask_of(gate: str, target: str) -> list[dict[str, Any]]:
+    """The budgets of one target, host, group or policy; none if the gate does not know it. Ends the program as `ask` does."""
+    with _answer(gate, "budgets", {"target": target}, ANSWER_S, also=400) as response:
+        found: list[dict[str, Any]] = json.loads(response.read()).get("budgets", [])
+        return found
+
+
 def events(gate: str, path: str) -> Iterator[dict[str, Any]]:
     """The data of server-sent events until the gate ends them."""
     with _answer(gate, path, {}, SILENCE_S) as response:
@@ -35,7 +42,9 @@ def events(gate: str, path: str) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _answer(gate: str, path: str, query: dict[str, str], within_s: float) -> Iterator[http.client.HTTPResponse]:
+def _answer(
+    gate: str, path: str, query: dict[str, str], within_s: float, also: int = 200
+) -> Iterator[http.client.HTTPResponse]:
     link = connection(gate or os.environ.get("SWARMGATE_URL", "") or USUAL, within_s)
     said = {name: value for name, value in query.items() if value}
     key = os.environ.get("SWARMGATE_KEY", "")
@@ -46,7 +55,7 @@ def _answer(gate: str, path: str, query: dict[str, str], within_s: float) -> Ite
             headers={"x-swarmgate-key": key} if key else {},
         )
         response = link.getresponse()
-        if response.status != 200:
+        if response.status not in {200, also}:
             raise _stop(Exit.USAGE, _reason(response.read()))
         yield response
     except (OSError, http.client.HTTPException) as error:

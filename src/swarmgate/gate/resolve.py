@@ -181,10 +181,6 @@ class TargetResolver:
         self._spent_ms[domain] = spent_ms
         return True
 
-    def is_pinned(self, host: str, port: int) -> bool:
-        """Whether the operator said where this is."""
-        return host in self._pins or f"{host}:{port}" in self._pins
-
     def close(self) -> None:
         """Stop asking; who waits hears nothing more."""
         for task in self._tasks:

@@ -65,15 +65,21 @@ def test_a_mark_is_read_as_it_was_written(trail):
 @given(st.sampled_from([b"", b" ", b"//", b"http:", b"HTTP://", b"https://b.org"]), st.binary(max_size=60))
 def test_no_redirect_can_lead_out_or_raise(begins, rest):
     found = location(begins + rest, HERE, START, b"")
-    assert (found.startswith(b"/to/") and found.isascii()) or re.match(rb"\s*(?!https?:)[a-z][a-z0-9+.-]*:", found.lower())
+    assert (found.startswith(b"/to/") and found.isascii()) or re.match(
+        rb"\s*(?!https?:)[a-z][a-z0-9+.-]*:", found.lower()
+    )
 
 
-@pytest.mark.parametrize("name", "authorization cookie x-api-key x-goog-api-key private-token x-els-apikey dpop-key".split())
+@pytest.mark.parametrize(
+    "name", ["authorization", "cookie", "x-api-key", "x-goog-api-key", "private-token", "x-els-apikey", "dpop-key"]
+)
 def test_what_carries_a_credential(name):
     assert is_credential(name.encode())
 
 
-@pytest.mark.parametrize("name", "accept x-author content-type idempotency-key x-keep user-agent keep-alive".split())
+@pytest.mark.parametrize(
+    "name", ["accept", "x-author", "content-type", "idempotency-key", "x-keep", "user-agent", "keep-alive"]
+)
 def test_what_carries_none(name):
     assert not is_credential(name.encode())
 

@@ -190,6 +190,8 @@ def test_a_plan_puts_free_targets_first():
         (b'{"steps":[{"id":"a","model":"busy","url":"http://x/"}]}', "steps[0].model"),
         (b'{"steps":[{"id":"a","model":"none"}]}', "steps[0].model"),
         (b'{"steps":[{"id":"a","url":"ftp://x/"}]}', "steps[0].url"),
+        (b'{"steps":[{"id":"a","url":"http://127.1/"}]}', "steps[0].url"),
+        (b'{"steps":[{"id":"a","url":"http://x.org:22/"}]}', "steps[0].url"),
         (b'{"steps":[{"id":"a","model":"busy"},{"id":"a","model":"busy"}]}', "steps[1].id"),
         (b'{"steps":[{"id":"a","model":"busy","priority":"P9"}]}', "steps[0].priority"),
         (b'{"steps":[{"id":"a","model":"busy","lasts":"soon"}]}', "steps[0].lasts"),

@@ -9,9 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from swarmgate.core.address import host_verdict
 from swarmgate.core.errors import BadInput
-from swarmgate.core.groups import longest_match
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
@@ -21,6 +19,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.egress.desk import EgressDesk, effect
 from swarmgate.gate.egress.forward import Errand, Forward
 from swarmgate.gate.egress.hosts import Destination
+from swarmgate.gate.egress.plan import forbidden, forbidden_port
 from swarmgate.gate.egress.requests import UPGRADE, Manners
 from swarmgate.gate.egress.rewrite import MOST_HOPS, START, TO, Trail, kept_inside, read_trail
 from swarmgate.gate.egress.tunnel import Tunnel
@@ -92,16 +91,13 @@ class _Door:
 
     def _place(self, target: Target, method: bytes, path: str, team: str) -> Destination:
         """The place of an allowed target. Errors: `Refusal`."""
-        settings = self._desk.plan.settings
-        host = target.host
-        if longest_match(host, settings.deny) or (settings.allow and not longest_match(host, settings.allow)):
-            raise Refusal(Reason.POLICY_HOST, f"Host: {host}.", "host", target)
-        inside = host_verdict(host)
-        if inside is not None and inside.denied and not self._desk.resolver.is_pinned(host, target.port):
-            raise Refusal(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host", target)
-        judged = judge(self._desk.plan.policies, host, method.decode(), path)
-        if target.port not in (judged.policy.ports or settings.ports):
-            raise Refusal(Reason.POLICY_PORT, f"Port: {target.port}.", "port", target)
+        settings, policies = self._desk.plan.settings, self._desk.plan.policies
+        why = forbidden(settings, target)
+        if why is None:
+            judged = judge(policies, target.host, method.decode(), path)
+            why = forbidden_port(settings, judged.policy, target)
+        if why is not None:
+            raise Refusal(*why, target)
         return self._desk.hosts.place(target, method.decode(), path, team)  # known from here on
 
     def _scope(self, head: RequestHead, target: Target) -> Scope:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from swarmgate.core.groups import GroupTable, SuffixRules
+from swarmgate.core.address import host_verdict
+from swarmgate.core.groups import GroupTable, SuffixRules, longest_match
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned
-from swarmgate.core.target_policy import PolicyTable
+from swarmgate.core.reasons import Reason
+from swarmgate.core.target import Target
+from swarmgate.core.target_policy import Policy, PolicyTable
 
 WINDOW_MS = 60_000  # in which the rate of a host is learned that says nothing of itself
 
@@ -51,6 +54,40 @@ class Settings(NamedTuple):
     traces: bool = False
     most_targets: int = 10_000
     most_per_group: int = 64
+
+    def is_pinned(self, host: str, port: int) -> bool:
+        """Whether the operator said where this is."""
+        return host in self.pins or f"{host}:{port}" in self.pins
+
+
+class Forbidden(NamedTuple):
+    """Why a target may not be called by anybody, whatever its budgets say."""
+
+    reason: Reason
+    detail: str
+    field: str
+
+
+def forbidden(settings: Settings, target: Target) -> Forbidden | None:
+    """What of a target's host is refused without asking DNS; None = nothing is known against it."""
+    host = target.host
+    if longest_match(host, settings.deny):
+        return Forbidden(Reason.POLICY_HOST, f"{host} stands in `deny`.", "host")
+    if settings.allow and not longest_match(host, settings.allow):
+        return Forbidden(Reason.POLICY_HOST, f"{host} does not stand in `allow`.", "host")
+    inside = host_verdict(host)
+    if inside is not None and inside.denied and not settings.is_pinned(host, target.port):
+        return Forbidden(Reason.POLICY_ADDRESS, f"{host} is {inside.reason}.", "host")
+    return None
+
+
+def forbidden_port(settings: Settings, policy: Policy, target: Target) -> Forbidden | None:
+    """Whether its host's policy, or else the operator for all, leaves its port closed."""
+    ports = policy.ports or settings.ports
+    if target.port in ports:
+        return None
+    detail = f"Port {target.port} is none of {', '.join(map(str, sorted(ports)))}."
+    return Forbidden(Reason.POLICY_PORT, detail, "port")
 
 
 class EgressPlan(NamedTuple):

@@ -13,6 +13,7 @@ from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
 from swarmgate.gate.egress.desk import USUAL_ANSWER_BYTES
 from swarmgate.gate.egress.hosts import Hosts, joint
+from swarmgate.gate.egress.plan import forbidden, forbidden_port
 from swarmgate.gate.view.finder import found_at
 from swarmgate.gate.view.plans import PlanStep, StepWays
 from swarmgate.ports import Clock
@@ -31,15 +32,18 @@ class UrlFinder:
         self._scratch: Hosts | None = None
 
     def find(self, asked: PlanStep, viewer: Scope) -> StepWays:
-        """Errors: `BadInput` for what is no URL of a target, or of none that the viewer may call."""
+        """Errors: `BadInput` for what is no URL of a target, or of none that the viewer, or anybody, may call."""
         try:
             url = parse_target(asked.url)
         except BadTarget as bad:
             raise BadInput("url", str(bad)) from None
         if not viewer.allows(url.target.host):
             raise BadInput("url", "is of no host that this agent key may call")
-        target, now_ms = url.target, self._clock.now_ms()
-        judged = judge(self._hosts.plan.policies, target.host, asked.method, url.path)
+        target, now_ms, plan = url.target, self._clock.now_ms(), self._hosts.plan
+        judged = judge(plan.policies, target.host, asked.method, url.path)
+        why = forbidden(plan.settings, target) or forbidden_port(plan.settings, judged.policy, target)
+        if why is not None:
+            raise BadInput("url", f"may not be called ({why.reason.value}). {why.detail}")
         host = self._hosts.hosts.get(joint(target))
         rung = host.rungs.get(target._replace(path_class=judged.path_class)) if host is not None else None
         if rung is None:
