@@ -23,9 +23,19 @@ def reply(hit):
     if hit.path.startswith("/loop"):
         other = "b.org" if hit.host == "a.org" else "a.org"
         return whole(302, b"", location=f"http://{other}/loop{len(hit.path)}{hit.path[5:]}")
+    if hit.path == "/broken":
+        return whole(302, b"", location="http://[::1]x/")
     if hit.path == "/moved":
         return whole(302, b"", location="http://b.org/here?x=1")
     return whole(body=f"{hit.host}{hit.path}".encode())
+
+
+ONE_AT_A_TIME = """
+[egress]
+presets = "off"
+unknown = "4 per 1s"
+ceiling = "4 per 1s"
+"""
 
 
 def run(library, scene, **setting):
@@ -82,6 +92,27 @@ def test_an_exhausted_host_defers_and_serves_who_waits_as_told(library):
     assert all(one.ticket and one.blocking and one.reason.startswith("policy_") for one in deferred)
     assert [answer.status_code for answer in served] == [200] * 3
     assert retries == {0}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_who_waits_at_a_second_hop_does_not_walk_the_first_one_again(library):
+    async def scene(on, client):
+        answer = await until_admitted_async(lambda: client.get("http://a.org/in"), attempts=4)
+        again = await until_admitted_async(lambda: client.get("http://a.org/in"), attempts=4)
+        return answer, again, [hit.path for hit in on.world.hits]
+
+    answer, again, paths = run(library, scene, text=ONE_AT_A_TIME)
+    assert (str(answer.url), answer.text, len(answer.history)) == ("http://a.org/home", "a.org/home", 1)
+    assert str(again.url) == "http://a.org/home"
+    assert paths == ["/in", "/home", "/in", "/home"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_redirect_that_is_no_url_is_the_callers_to_read(library):
+    async def scene(_on, client):
+        return await client.get("http://a.org/broken", follow_redirects=False)
+
+    assert run(library, scene).status_code == 302
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -6,11 +6,13 @@ No retry is used and no backoff added: the gate has said when. What is no deferr
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from swarmgate.sdk.attribution import Words, context
 from swarmgate.sdk.deferral import Deferred, deferral_of
+from swarmgate.sdk.hops import Walk, walking
 
 ATTEMPTS = 20
 MARGIN_S = 0.001  # some loops round their timers to milliseconds, also down
@@ -28,7 +30,7 @@ def until_admitted(call: Callable[[], Result], *, attempts: int = ATTEMPTS, dead
     patience = _Patience(attempts, deadline_s)
     while True:
         try:
-            with context(**patience.words):
+            with patience.attempt():
                 return call()
         except Exception as error:  # noqa: BLE001  what is no deferral is raised again by `pause_s`
             pause_s = patience.pause_s(error)
@@ -42,7 +44,7 @@ async def until_admitted_async(
     patience = _Patience(attempts, deadline_s)
     while True:
         try:
-            with context(**patience.words):
+            with patience.attempt():
                 return await call()
         except Exception as error:  # noqa: BLE001  what is no deferral is raised again by `pause_s`
             pause_s = patience.pause_s(error)
@@ -57,7 +59,18 @@ class _Patience:
             raise ValueError(f"attempts = {attempts}: must be at least 1")
         self._left = attempts
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-        self.words: Words = {}
+        self._words: Words = {}
+        self._walk = Walk()
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """One attempt: with the ticket of the one before, and past the redirects that it was told."""
+        token = walking.set(self._walk)
+        try:
+            with context(**self._words):
+                yield
+        finally:
+            walking.reset(token)
 
     def pause_s(self, error: Exception) -> float:
         """How long to sleep before the next attempt. Errors: what may not be repeated."""
@@ -68,7 +81,8 @@ class _Patience:
         pause_s = max(LEAST_S, deferred.left_s + MARGIN_S)
         if not self._left or (self._ends_s is not None and time.monotonic() + pause_s > self._ends_s):
             raise deferred if deferred is error else _from(deferred, error)
-        self.words = {"ticket": deferred.ticket}
+        self._words = {"ticket": deferred.ticket}
+        self._walk.again()
         return pause_s
 
 

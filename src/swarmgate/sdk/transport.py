@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from swarmgate.sdk.attribution import current
 from swarmgate.sdk.deferral import STATUSES, deferral_of
+from swarmgate.sdk.hops import walking
 
 GATE = "http://127.0.0.1:8787"
 MOST_DEFERRAL_BYTES = 64 * 1024
@@ -74,16 +75,35 @@ class GateRoute:
             response.headers = self._library.Headers(turned)
         return response
 
+    def _recalled(self, request: Any) -> Any:
+        """The redirect that a deferred call was told here before; None if the gate has to be asked."""
+        walk = walking.get()
+        hop = None if walk is None else walk.recall(request.method, str(request.url))
+        if hop is None:
+            return None
+        empty = self._library.ByteStream(b"")
+        return self._turned(self._library.Response(hop.status, headers=hop.fields, stream=empty))
+
+    def _answered(self, request: Any, response: Any) -> Any:
+        """An answer that is no deferral, for the caller; where it leads is remembered for a repeat."""
+        walk = walking.get()
+        if walk is not None:
+            walk.note(request.method, str(request.url), response.status_code, response.headers.raw)
+        return self._turned(response)
+
     def _outside(self, name: bytes, value: bytes) -> bytes:
         if name == b"set-cookie":
             return _COOKIE_PATH.sub(lambda found: b"; Path=" + (found[1] or b"/"), value)
         if name != b"location":
             return value
-        url = self._gate.join(value.decode("latin-1"))
-        found = _REDIRECT.fullmatch(url.raw_path) if self._is_gate(url) else None
-        if found is None:
-            return value
-        outside = self._library.URL((b"%b://%b%b" % found.group(2, 3, 4)).decode("ascii"))
+        try:
+            url = self._gate.join(value.decode("latin-1"))
+            found = _REDIRECT.fullmatch(url.raw_path) if self._is_gate(url) else None
+            if found is None:
+                return value
+            outside = self._library.URL((b"%b://%b%b" % found.group(2, 3, 4)).decode("ascii"))
+        except self._library.InvalidURL:
+            return value  # who follows it is told so by the gate
         if found[1]:  # how it came here, for the gate: hops, and whether credentials may follow
             while len(self._marks) >= MOST_MARKS:
                 del self._marks[next(iter(self._marks))]
@@ -123,9 +143,12 @@ class Sending(GateRoute):
 
     def handle_request(self, request: Any) -> Any:
         """Send it through the gate. Errors: `Deferred`, and the library's own."""
+        recalled = self._recalled(request)
+        if recalled is not None:
+            return recalled
         response = self._inner.handle_request(self._prepared(request))
         if not self._may_be_deferral(response):
-            return self._turned(response)
+            return self._answered(request, response)
         try:
             body = b"".join(response.stream)
         finally:
@@ -145,9 +168,12 @@ class AsyncSending(GateRoute):
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send it through the gate. Errors: `Deferred`, and the library's own."""
+        recalled = self._recalled(request)
+        if recalled is not None:
+            return recalled
         response = await self._inner.handle_async_request(self._prepared(request))
         if not self._may_be_deferral(response):
-            return self._turned(response)
+            return self._answered(request, response)
         try:
             body = b"".join([part async for part in response.stream])
         finally:
