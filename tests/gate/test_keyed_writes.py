@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import sqlite3
 from functools import partial
 from types import SimpleNamespace
 
@@ -13,21 +14,24 @@ from eventually import eventually
 from swarmgate.control.data import ask_durably
 from swarmgate.control.link import LinkLost
 from swarmgate.control.writes import WriteOrders
-from swarmgate.stores.sql.writes import Writes
+from swarmgate.stores.sql.writes import FILE, Writes
 
 
 class Records:
-    """The control process's side, in this process; `is_away` = it does not answer."""
+    """The control process's side, in this process; `is_away` = it hears nothing, `is_mute` = it does not answer."""
 
     def __init__(self, folder):
         self.writes = Writes.opened(folder)
         self.table = WriteOrders(self.writes).table
-        self.is_away = False
+        self.is_away = self.is_mute = False
 
     async def ask(self, order, **said):
         if self.is_away:
             raise LinkLost("gone")
-        return await self.table[order](said)
+        told = await self.table[order](said)
+        if self.is_mute:
+            raise LinkLost("no answer within 5 s")
+        return told
 
 
 @contextlib.asynccontextmanager
@@ -126,6 +130,62 @@ def test_the_same_key_with_other_content_is_refused(tmp_path):
             assert (status, said["error"]["code"]) == (422, "caller_write_mismatch")
             assert (await send(running.port, request(1, key="k-2", content="other")))[0] == 200
             assert len(running.stand_in.hits) == 2
+
+    asyncio.run(scene())
+
+
+def test_what_a_write_came_to_is_told_again_until_the_control_process_hears_it(tmp_path):
+    """Else every repeat would be told that the first still runs, until the gate is started anew."""
+
+    async def script(stand_in, _hit, writer):
+        await stand_in.go_on.wait()
+        writer.write(whole(UNARY))
+
+    async def scene():
+        async with keeping(script, tmp_path) as (running, records):
+            first = asyncio.get_running_loop().create_task(send(running.port, request(1)), name="first")
+            await eventually(lambda: running.stand_in.hits)
+            records.is_away = True
+            running.stand_in.go_on.set()
+            assert (await first)[0] == 200
+            records.is_away = False
+            assert (await send(running.port, request(1)))[2]["error"]["code"] == "caller_write_in_flight"
+            await eventually(lambda: not running.gate.callers.once._tasks)
+            status, fields, _ = await send(running.port, request(1))
+            assert (status, fields["x-swarmgate-replayed"]) == (200, "true")
+            assert len(running.stand_in.hits) == 1
+
+    asyncio.run(scene())
+
+
+def test_a_write_that_is_on_file_and_never_went_is_free_again(tmp_path):
+    """The control process was slow or killed after it had it on file: nothing left, so nothing is in flight."""
+
+    async def scene():
+        async with keeping(unary_once, tmp_path) as (running, records):
+            records.is_mute = True
+            assert (await send(running.port, request(1)))[2]["error"]["code"] == "gate_records_lost"
+            records.is_mute = False
+            await eventually(lambda: not running.gate.callers.once._tasks)
+            assert (await send(running.port, request(1)))[0] == 200
+            assert len(running.stand_in.hits) == 1
+
+    asyncio.run(scene())
+
+
+def test_a_gate_that_stops_tells_what_its_writes_came_to(tmp_path):
+    async def script(stand_in, _hit, _writer):
+        await stand_in.go_on.wait()
+
+    async def scene():
+        async with keeping(script, tmp_path) as (running, _):
+            first = asyncio.get_running_loop().create_task(send(running.port, request(1)), name="first")
+            await eventually(lambda: running.stand_in.hits)
+            await running.gate.stop(0)
+            with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as file:
+                assert file.execute("select standing from writes").fetchall() == [("unknown",)]
+            running.stand_in.go_on.set()
+            await first
 
     asyncio.run(scene())
 

@@ -128,6 +128,7 @@ def test_every_order_of_events_has_one_end(order, stream, priority, wait):
         player.play(*step)
         assert not bench.bugs
     left = any(step == ("left",) for step in order)
+    reads = [step[0] for step in order if step[0] in {"pause", "resume"}][-1:] != ["pause"]
     for _ in range(80):  # by then the caller's own time is over
         bench.pass_time(1_000)
     assert not bench.bugs
@@ -136,7 +137,7 @@ def test_every_order_of_events_has_one_end(order, stream, priority, wait):
     assert bench.reserved == 0
     assert not bench.gate.exchanges.live
     said = b"".join(bench.wire.written)
-    assert said or left
+    assert said or left or not reads  # who never reads is cut off, also before anything was said
     assert said.count(b"HTTP/1.1 ") <= 1 or b"HTTP/1.1 408" in said
     if bench.ends == ["answered"] and not left:
         assert said.endswith((LAST, b"}"))

@@ -26,6 +26,8 @@ from swarmgate.http1.head import Header
 
 _HEADER = HEADER.encode()
 _CONFLICT_S = b"2"
+MOST_LATE = 256  # ends that wait for the control process to come back; each may carry an answer
+_AGAIN_S = (0.5, 15.0)  # from one try to the next: at first, and at most
 Ask = Callable[
     ..., Awaitable[Any]
 ]  # (order, **said): what the control process answers; raises ConnectionError, BadInput
@@ -82,7 +84,8 @@ class Once:
         self._answers = answers  # whether they may be kept
         self.open: dict[Call, tuple[str, Kept]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.untold = 0  # ends that the control process did not hear: their writes stay in flight on file
+        self._late = 0  # ends that are told again
+        self.untold = 0  # ends beyond those: on file their writes stay in flight, until the next run calls them unknown
 
     def begin(self, writer: Writer, call: Call, key: str, payload: str, ways: Ways) -> None:
         """Ask, then let it go, or answer why not."""
@@ -94,9 +97,11 @@ class Once:
         key, payload = named
         try:
             told = await self._ask("write_begin", key=key, payload=payload, call=call.id, run=self._run)
-        except (ConnectionError, BadInput):
+        except (ConnectionError, BadInput) as error:
             reply = refusal(Reason.GATE_RECORDS_LOST, shape=writer.shape, call=call.id)
             ways.answer(writer, call, OwnAnswer(End.REFUSED, Reason.GATE_RECORDS_LOST), reply)
+            if isinstance(error, ConnectionError):  # it may be on file all the same, and its answer was lost or late
+                await self._end({"key": key, "call": call.id, "standing": Standing.FREE.value})
             return
         if told["ruling"] == Ruling.PROCEED:
             writer.end = kept = Kept(writer.end)
@@ -118,11 +123,38 @@ class Once:
             said["body"] = None if body is None else b64encode(body).decode()
         self._later(self._end(said), f"end of write {call.id}")
 
+    async def finish(self, within_s: float) -> None:
+        """No call is open any more: tell what is left to be told, as far as there is time."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=within_s)
+            self.untold += len(late)
+            for task in late:
+                task.cancel()
+
     async def _end(self, said: dict[str, Any]) -> None:
+        """Tell it until it is on file: a repeat must not be told for days that a write is in flight which is over."""
+        if await self._is_told(said):
+            return
+        if self._late >= MOST_LATE:
+            self.untold += 1
+            return
+        wait_s, longest_s = _AGAIN_S
+        self._late += 1
+        try:
+            is_told = False
+            while not is_told:
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, longest_s)
+                is_told = await self._is_told(said)
+        finally:
+            self._late -= 1
+
+    async def _is_told(self, said: dict[str, Any]) -> bool:
         try:
             await self._ask("write_end", **said)
         except (ConnectionError, BadInput):
-            self.untold += 1  # it stays in flight on file: repeats are told so, and the next run calls it unknown
+            return False
+        return True
 
     def _later(self, work: Any, name: str) -> None:
         task = self._loop.create_task(work, name=name)

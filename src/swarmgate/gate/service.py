@@ -64,6 +64,7 @@ from swarmgate.stores.letters.shelf import Shelf
 
 UPKEEP_MS = 250
 DRAIN_S = 30.0
+WRITES_END_WITHIN_S = 2.0  # what became of keyed writes is told before the gate is gone
 CONNECTIONS = 20_000
 NO_PRICES = PriceBook()
 _REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  nothing is bound here
@@ -307,6 +308,8 @@ class Gate:
         left = list(self.pump.open)
         for call in left:
             self.pump.fire(call, GivenUp(Reason.GATE_STOPPING))
+        if self.callers.once is not None:
+            await self.callers.once.finish(WRITES_END_WITHIN_S)
         if self.window is not None:
             self.window.events.close()
         for door in list(self.doors):
