@@ -181,6 +181,25 @@ def test_any_number_of_hosts_is_bounded():
     assert budgets(made, "https://more.org/")[0] == "other://*".partition("://")[2] + ":learned:rate"
 
 
+def test_hosts_that_share_a_budget_share_no_pause_and_its_map_is_bounded():
+    made = hosts()
+
+    def place(host):
+        return made.place(parse_target(f"https://{host}/").target, "GET", "/")
+
+    for number in range(60):
+        place(f"h{number}.org")
+    loud, other = place("loud.org"), place("other.org")
+    assert loud.rung.routes == other.rung.routes
+    made.pause(loud, made.clock.at_ms + 3_600_000)
+    made.replace(made.plan)
+    assert place("loud.org").rung.ring.paused_until_ms > made.clock.at_ms
+    assert place("other.org").rung.ring.paused_until_ms <= made.clock.at_ms
+    for number in range(1_000):
+        place(f"more{number}.org")
+    assert len(list(made.rungs())) < 400
+
+
 def test_idle_hosts_make_room_and_what_was_learned_of_them_comes_back():
     made = hosts()
     for number in range(30):
