@@ -1,6 +1,7 @@
 """`swarmgate dead` as people run it, with a gate and a provider that fails until it does not."""
 
 import asyncio
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from eventually import eventually
 from swarmgate.cli import app
+from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
 
@@ -70,6 +72,38 @@ def test_a_letter_is_listed_shown_sent_again_once_and_dropped(tmp_path):
             assert (await asyncio.to_thread(run, "list", "--state", str(tmp_path)))[1].strip() == "no dead letters"
 
     asyncio.run(scene())
+
+
+def test_a_replay_whose_answer_is_lost_is_told_as_sent_and_stands_in_the_audit(tmp_path):
+    async def script(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "oops"}}, "500 Oops"))
+
+    async def scene():
+        async with stage(script) as on, deaf() as port:
+            on.gate.keep_letters(Shelf(tmp_path), bodies=True)
+            await give_up(on)
+            await eventually(lambda: Shelf(tmp_path).letters())
+            (letter,) = Shelf(tmp_path).letters()
+            arguments = ("replay", letter.id, "--state", str(tmp_path), "--gate", f"http://127.0.0.1:{port}")
+            code, said = await asyncio.to_thread(run, *arguments)
+            assert (code, "was sent as first, and no whole answer came" in said) == (1, True)
+            assert Shelf(tmp_path).letter(letter.id).replays == {"first": "no answer"}
+            assert [change.what for change in Audit(tmp_path).read().changes] == ["dead letter replayed as first"]
+            assert (await asyncio.to_thread(run, *arguments))[0] == 2
+
+    asyncio.run(scene())
+
+
+@contextlib.asynccontextmanager
+async def deaf():
+    """A port where whoever says something is left without an answer."""
+
+    async def leave(reader, writer):
+        await reader.read(1)
+        writer.close()
+
+    async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 def test_without_bodies_a_replay_says_so(tmp_path):

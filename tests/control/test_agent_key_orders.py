@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from swarmgate.control.agent_keys import KeyOffice
+from swarmgate.control.link import LinkLost
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.journal.audit import FILE, Audit
 from swarmgate.stores.sql.agent_keys import AgentKeys
@@ -114,3 +115,13 @@ def test_az_13_the_gate_is_told_who_changed_which_key(tmp_path):
     assert (revoked.subject, "revoked_ms" in revoked.old, "revoked_ms" in revoked.new) == (identity, False, True)
     assert key not in (tmp_path / FILE).read_text()
     assert "hash" not in chain.changes[0].new
+
+
+def test_az_13_what_the_gate_cannot_be_told_stands_in_the_audit_all_the_same(tmp_path):
+    async def tell(_order, _said):
+        raise LinkLost("no answer within 5 s")
+
+    with closing(AgentKeys.opened(tmp_path)) as keys, pytest.raises(LinkLost):
+        asyncio.run(KeyOffice(keys, Audit(tmp_path), tell).create({"name": "n"}))
+    (change,) = Audit(tmp_path).read().changes
+    assert (change.what, change.new["name"]) == ("agent key created", "n")

@@ -2,14 +2,20 @@
 
 import asyncio
 import json
+import sqlite3
 from contextlib import closing
+from os import utime
 
 from processes import provider, query, up
 
 from eventually import eventually
 from swarmgate.control.process import MOST_WAL_BYTES, Control, Files, Options
+from swarmgate.core.once import Standing
+from swarmgate.stores.letters.letter import Letter
+from swarmgate.stores.letters.shelf import FOLDER, Shelf
 from swarmgate.stores.sql.agent_keys import AgentKeys
 from swarmgate.stores.sql.ledger import FILE
+from swarmgate.stores.sql.writes import FILE as WRITES
 from swarmgate.stores.sql.writes import Writes
 
 
@@ -98,3 +104,45 @@ def test_a_damaged_line_of_the_journal_is_told_and_its_neighbours_are_read(tmp_p
             assert steps == {"c0", "c1", "c3"}
 
     asyncio.run(play())
+
+
+def test_an_alert_says_that_the_ledger_cannot_be_written(tmp_path, monkeypatch):
+    """Whoever only looks at alerts must hear of it: keyed writes and capped money stand still meanwhile."""
+    now = {"now_ms": 1_800_000_000_000, "turned_away": {}, "reused_permille": {}, "oldest_ms": {}, "open": {}}
+    now |= dict.fromkeys(("budgets", "agents", "watched", "retries_left"), ())
+
+    async def play():
+        with closing(Writes.opened(tmp_path)) as writes, closing(AgentKeys.opened(tmp_path)) as keys:
+            control = Control(Options(tmp_path, "127.0.0.1", 0), Files(Importer([]), writes, keys))
+
+            async def order(_name, _said):
+                return now
+
+            monkeypatch.setattr(control, "order", order)
+            control._stands("cannot be written: database or disk is full")
+            look = asyncio.get_running_loop().create_task(control._look(), name="look")
+            await eventually(lambda: control.alerts()["firing"])
+            look.cancel()
+            return control.alerts()["firing"]
+
+    (alert,) = asyncio.run(play())
+    assert (alert["alert"], "ledger: cannot be written" in alert["text"]) == ("store_degraded", True)
+
+
+def test_what_may_be_kept_no_longer_goes_although_nothing_comes_after_it(tmp_path):
+    shelf = Shelf(tmp_path)
+    shelf.put(Letter("old", 0, "target_error", "up", "m", 4, {}, "POST", "/v1/x", [], b"{}"), 0)
+    utime(tmp_path / FOLDER / "old.json", (1, 1))
+
+    async def play():
+        with closing(Writes.opened(tmp_path)) as writes, closing(AgentKeys.opened(tmp_path)) as keys:
+            writes.begin("k", "p", "c", "run", 0)
+            writes.end("k", "c", Standing.DONE, 0)
+            control = Control(Options(tmp_path, "127.0.0.1", 0), Files(Importer([]), writes, keys))
+            tidy = asyncio.get_running_loop().create_task(control._tidy(), name="tidy")
+            with closing(sqlite3.connect(tmp_path / WRITES)) as file:
+                await eventually(lambda: file.execute("select count(*) from writes").fetchone() == (0,))
+            tidy.cancel()
+
+    asyncio.run(play())
+    assert not shelf.letters()

@@ -4,7 +4,7 @@ import pytest
 
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.letters.letter import Letter, kept_headers, kept_path
-from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, Shelf
+from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, UNANSWERED, Shelf
 
 NOW_MS = 1_800_000_000_000
 
@@ -37,9 +37,22 @@ def test_a_replay_is_claimed_once(shelf):
         shelf.claim("req-1", "first")
     shelf.claim("req-1", "second")
     shelf.came("req-1", "first", "200")
-    assert shelf.letter("req-1").replays == {"first": "200"}
+    assert shelf.letter("req-1").replays == {"first": "200", "second": UNANSWERED}
     with pytest.raises(BadInput, match="sent already"):
         shelf.claim("req-1", "first")
+
+
+def test_what_came_of_a_replay_stands_beside_the_others_and_brings_no_dropped_letter_back(shelf, tmp_path):
+    shelf.put(letter(), 0)
+    for name in ("lost", "a", "b"):
+        shelf.claim("req-1", name)
+    shelf.came("req-1", "b", "200")
+    shelf.came("req-1", "a", "429")
+    told = {"lost": UNANSWERED, "a": "429", "b": "200"}
+    assert shelf.letter("req-1").replays == shelf.letters()[0].replays == told
+    shelf.drop("req-1")
+    shelf.came("req-1", "lost", "200")
+    assert not list((tmp_path / FOLDER).iterdir())
 
 
 def test_old_ones_and_too_many_go(shelf, tmp_path):

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 
 import pytest
@@ -33,6 +34,15 @@ def test_a_free_key_may_be_used_again(writes):
     writes.begin("k", "p", "c1", "run", NOW_MS)
     writes.end("k", "c1", Standing.FREE, NOW_MS)
     assert writes.begin("k", "other", "c2", "run", NOW_MS) == (Ruling.PROCEED, None)
+
+
+def test_an_answer_goes_with_its_day_although_nobody_writes_any_more(writes, tmp_path):
+    writes.begin("k", "p", "c1", "run", NOW_MS)
+    writes.end("k", "c1", Standing.DONE, NOW_MS, ANSWER)
+    for at_ms, left in ((NOW_MS + KEPT_MS - 1, 1), (NOW_MS + KEPT_MS, 0)):
+        writes.forget(at_ms)
+        with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as file:
+            assert file.execute("select count(*) from writes").fetchone() == (left,)
 
 
 def test_what_a_dead_run_left_in_flight_is_unknown(writes):

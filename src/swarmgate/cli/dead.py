@@ -5,11 +5,11 @@ They stand in the gate's state folder, so looking and dropping need no running g
 call: it waits for its turn, costs what it costs, and is sent once per replay id.
 """
 
-import http.client
 import json
 import os
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Listen
-from swarmgate.control.replay import ANSWER_S
+from swarmgate.control.replay import ANSWER_S, NoAnswer
 from swarmgate.control.replay import replay as send_again
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
@@ -94,11 +94,14 @@ def replay(
         raise _stop(Exit.FAILED, f"{identity} cannot be sent again: {letter.without_body}")
     link = connection(gate or f"http://127.0.0.1:{port}", ANSWER_S)
     try:
-        status, answer = send_again(shelf, letter, replay_id, link, os.environ.get("SWARMGATE_KEY", ""))
-        _note(state, port, f"replayed as {replay_id}", identity)
+        key = os.environ.get("SWARMGATE_KEY", "")
+        told = partial(_note, state, port, f"replayed as {replay_id}", identity)
+        status, answer = send_again(shelf, letter, replay_id, link, key, told)
     except BadInput as bad:
         raise _stop(Exit.USAGE, str(bad)) from None
-    except (OSError, http.client.HTTPException) as error:
+    except NoAnswer as lost:
+        raise _stop(Exit.FAILED, str(lost)) from None
+    except OSError as error:
         raise _stop(
             Exit.UNREACHABLE, f"{link.host}:{link.port}: {getattr(error, 'strerror', None) or type(error).__name__}"
         ) from None

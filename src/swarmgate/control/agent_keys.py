@@ -101,9 +101,15 @@ class KeyOffice:
         return {name: str(said) for row in rows for name, said in row.items() if said not in ("", 0, [])}
 
     async def _publish(self, what: str, key: str, author: str, old: dict[str, str]) -> None:
-        """The gate admits by the new table, and its journal has who changed what; then it is in the audit: a revocation never waits."""
-        await self._tell("agent_keys", {**self.table(), "changed": {"what": what, "key": key, "author": author}})
-        self._audit.add(unix_ms(), author, f"agent key {what}", key, old=old, new=self._told(key))
+        """
+        The gate admits by the new table, and its journal has who changed what; then it is in the audit: a revocation never waits.
+
+        It is in the audit also where the gate cannot be told: it stands in the file of keys.
+        """
+        try:
+            await self._tell("agent_keys", {**self.table(), "changed": {"what": what, "key": key, "author": author}})
+        finally:
+            self._audit.add(unix_ms(), author, f"agent key {what}", key, old=old, new=self._told(key))
 
 
 def _known(said: Mapping[str, Any], *names: str) -> None:

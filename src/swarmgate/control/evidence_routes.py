@@ -8,6 +8,7 @@ none gets a 404 that tells nothing else.
 import asyncio
 import http.client
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -17,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from swarmgate.control import answers
+from swarmgate.control.checks import error
 from swarmgate.control.link import Said
 from swarmgate.control.page import page
-from swarmgate.control.replay import ANSWER_S, replay
+from swarmgate.control.replay import ANSWER_S, NoAnswer, replay
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal.audit import Audit
@@ -96,10 +98,12 @@ async def replay_letter(desk: Desk, request: Request) -> Response:
     host, port = (await desk.order("state", {}))["address"]
     link = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
     try:
-        told = await _in_thread(desk, replay, shelf, found, replay_id, link, key)
-    except (OSError, http.client.HTTPException) as error:
-        return JSONResponse({"error": {"field": "gate", "reason": f"gave no answer: {error}"}}, 502)
-    await _in_thread(desk, _note_letter, desk.state, f"replayed as {replay_id}", found.id)
+        note = partial(_note_letter, desk.state, f"replayed as {replay_id}", found.id)
+        told = await _in_thread(desk, replay, shelf, found, replay_id, link, key, note)
+    except NoAnswer as lost:
+        return error(502, "gate", str(lost))
+    except OSError as unreached:
+        return error(502, "gate", f"cannot be reached: {unreached}")
     return JSONResponse(told._asdict())
 
 

@@ -29,6 +29,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.guesses import Guess
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal.audit import Audit
+from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.sql import ledger, writes
 from swarmgate.stores.sql.agent_keys import AgentKeys
 
@@ -106,7 +107,8 @@ class Control:
         self._caught_up_s = asyncio.get_running_loop().time()
         self._watching = Watching(importer.price, sys.stderr)
         importer.listeners.append(self._watching.hear)
-        self.orders = WriteOrders(files.writes).table  # what the data process may ask
+        self._writes = WriteOrders(files.writes)
+        self.orders = self._writes.table  # what the data process may ask
 
     async def run(self, door: socket.socket, secret: str) -> int:
         """Until the data process ends, or a signal comes; without one, whatever its journal holds is imported."""
@@ -137,6 +139,7 @@ class Control:
             looking = [
                 tasks.create_task(self._watch(), name="state of the gate"),
                 tasks.create_task(self._look(), name="budgets and lines"),
+                tasks.create_task(self._tidy(), name="what may be kept no longer"),
             ]
             await self._over.wait()
             for task in looking:
@@ -155,11 +158,18 @@ class Control:
 
     def readiness(self) -> Mapping[str, str]:
         """What keeps the gate from being ready (operator.Desk)."""
-        journal = self._state.get("journal", {})
-        behind_s = asyncio.get_running_loop().time() - self._caught_up_s
         wrong = {
             "gate": "" if self._state else "has not said its state yet",
             "stopping": "open calls may end, new ones are refused" if self._state.get("is_stopping") else "",
+            **self._records(),
+        }
+        return {part: sentence for part, sentence in wrong.items() if sentence}
+
+    def _records(self) -> Mapping[str, str]:
+        """What is wrong with what is kept, by part."""
+        journal = self._state.get("journal", {})
+        behind_s = asyncio.get_running_loop().time() - self._caught_up_s
+        wrong = {
             "journal": journal.get("trouble") or ("" if journal.get("durable", True) else _NOT_DURABLE),
             "ledger": self._trouble or (f"is {behind_s:.0f} s behind the journal" if behind_s > MOST_BEHIND_S else ""),
         }
@@ -233,11 +243,22 @@ class Control:
                 self._state = {}
             await asyncio.sleep(STATE_S)
 
+    async def _tidy(self) -> None:
+        """Requests and answers are kept for so long, also where none comes after them."""
+        while True:
+            try:
+                await asyncio.to_thread(Shelf(self.state).prune, unix_ms())
+                await self._writes.forget()
+            except (OSError, BadInput) as error:
+                self._watching.trouble("not_forgotten", unix_ms(), reason=str(error))
+            await asyncio.sleep(FORGETS_EVERY_S)
+
     async def _look(self) -> None:
         while True:
             with suppress(link.LinkLost, BadInput):
                 standing = await self.order("standing", {})
                 standing["turned_away"]["token"] = self._guessed
+                standing["store"] = "; ".join(f"{part}: {why}" for part, why in self._records().items())
                 try:
                     await asyncio.to_thread(self._watching.look, standing)  # it waits for a batch; keyed writes do not
                 except Exception as error:  # noqa: BLE001  figures must not end what keeps writes and keys; it is told

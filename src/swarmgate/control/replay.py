@@ -1,6 +1,7 @@
 """A dead letter sent again through the gate, like any call of an agent: once per replay id, through every budget."""
 
 import http.client
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -17,18 +18,37 @@ class Replayed(NamedTuple):
     answer: str
 
 
-def replay(shelf: Shelf, letter: Letter, replay_id: str, link: http.client.HTTPConnection, key: str = "") -> Replayed:
-    """
-    Send a letter that has its body over a connection to a gate's data port; `key` is the sender's agent key.
+class NoAnswer(ConnectionError):
+    """It was sent, and nobody knows what came of it."""
 
-    The id is claimed once the gate is reached. Errors: `BadInput` for one that was used; OSError, `HTTPException`.
+
+def replay(
+    shelf: Shelf,
+    letter: Letter,
+    replay_id: str,
+    link: http.client.HTTPConnection,
+    key: str,
+    told: Callable[[], object],
+) -> Replayed:
+    """
+    Send a letter that has its body over a connection to a gate's data port; `key` is the sender's agent key, if it has one.
+
+    The id is claimed once the gate is reached, and `told` is called then: whatever becomes of the answer, it was sent.
+    Errors: `BadInput` for one that was used; OSError if the gate is not reached; `NoAnswer`.
     """
     with closing(link):
         link.connect()
         shelf.claim(letter.id, replay_id)
+        told()
         headers = dict(letter.headers) | ({"x-swarmgate-key": key} if key else {})
-        link.request(letter.method, letter.path, letter.body, headers)
-        answer = link.getresponse()
-        told = Replayed(answer.status, answer.read().decode("utf-8", "replace"))
-    shelf.came(letter.id, replay_id, str(told.status))
-    return told
+        try:
+            link.request(letter.method, letter.path, letter.body, headers)
+            answer = link.getresponse()
+            came = Replayed(answer.status, answer.read().decode("utf-8", "replace"))
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(
+                f"{letter.id} was sent as {replay_id}, and no whole answer came ({type(error).__name__}); look what it "
+                "did before you send it under another replay id"
+            ) from error
+    shelf.came(letter.id, replay_id, str(came.status))
+    return came

@@ -34,7 +34,7 @@ class Now(NamedTuple):
     What rules look at.
 
     `budgets`: rows with budget, target, unit, state, burst, remaining and backlog per class. `agents`: rows with agent, state and
-    silent_ms. `store`: what is wrong with the store, empty if nothing. `now_ms` is the instant of it all.
+    silent_ms. `store`: what is wrong with what is kept, empty if nothing. `now_ms` is the instant of it all.
     """
 
     window: Window
@@ -172,7 +172,7 @@ def many_names(now: Now) -> Iterator[Finding]:
 
 
 def degraded(now: Now) -> Iterator[Finding]:
-    """The store of budgets does not answer as it should."""
+    """A store does not do what it should: that of budgets, or journal and ledger, without which writes and money stand still."""
     if now.store:
         yield Finding("store", now.store)
 

@@ -27,7 +27,7 @@ class Letter(msgspec.Struct, frozen=True):
     """
     `method`, `path` (as it was asked of the gate) and `headers` make the request again; `body` None = not kept, and why.
 
-    `replays` are the ids under which it was sent again, with what came of it.
+    `replays` are the ids under which it was sent again, with what came of it (shelf.py).
     """
 
     id: str

@@ -2,7 +2,7 @@
 Where dead letters stand: one file each, for their owner only, in the gate's state folder; bounded in number and age.
 
 A replay is claimed before anything is sent: a file of its own, made exclusively, so that two people or a crash cannot send
-the same replay twice (design: issue of dead letters; P7).
+the same replay twice (design: issue of dead letters; P7). What came of it stands in that file; it stays empty where nobody knows.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.stores.letters.letter import Letter, is_id
 
 FOLDER: Final = "dead"
+UNANSWERED: Final = "no answer"  # of a replay that was sent, or still runs
 KEPT_MS: Final = 7 * 86_400_000
 MOST_LETTERS: Final = 1_000
 MOST_BYTES: Final = 256 * 1024 * 1024  # of all letters together: the disk is the journal's, too
@@ -56,16 +57,17 @@ class Shelf:
     def letters(self) -> list[Letter]:
         """Every letter, oldest first; a file that cannot be read is left alone."""
         found = []
+        replays = self._replays("*")
         for path in self._files():
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                found.append(_decode(path.read_bytes()))
+                found.append(_with(_decode(path.read_bytes()), replays))
         return sorted(found, key=lambda letter: letter.at_ms)
 
     def letter(self, identity: str) -> Letter:
         """One letter. Errors: `BadInput` if there is none."""
         try:
             if is_id(identity):
-                return _decode(self._path(identity).read_bytes())
+                return _with(_decode(self._path(identity).read_bytes()), self._replays(identity))
         except FileNotFoundError:
             pass
         except msgspec.DecodeError as error:
@@ -86,12 +88,11 @@ class Shelf:
         os.close(descriptor)
 
     def came(self, identity: str, replay: str, outcome: str) -> None:
-        """Note what came of a replay. Errors: `BadInput`, OSError."""
-        letter = self.letter(identity)
-        path = self._path(identity)
-        at = path.stat()
-        self._write(msgspec.structs.replace(letter, replays={**letter.replays, replay: outcome}))
-        os.utime(path, (at.st_atime, at.st_mtime))  # it gets no older and no younger by that
+        """Note what came of a claimed replay; of a letter that was dropped meanwhile nothing is kept. Errors: OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(self._claim(identity, replay), os.O_WRONLY | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(outcome.encode())
 
     def drop(self, identity: str) -> None:
         """Forget a letter and its replays. Errors: `BadInput` if there is none."""
@@ -101,6 +102,15 @@ class Shelf:
             claim.unlink(missing_ok=True)
         self._path(identity).unlink(missing_ok=True)
 
+    def _replays(self, identity: str) -> dict[str, dict[str, str]]:
+        """What came of the replays of a letter, or of all (`*`): by letter, by replay."""
+        found: dict[str, dict[str, str]] = {}
+        for path in sorted(self._folder.glob(f"{identity}.*.replay")):
+            letter, replay, _ = path.name.split(".")
+            with contextlib.suppress(OSError):
+                found.setdefault(letter, {})[replay] = path.read_text("utf-8") or UNANSWERED
+        return found
+
     def _files(self) -> Iterator[Path]:
         return self._folder.glob("*.json")
 
@@ -109,3 +119,7 @@ class Shelf:
 
     def _claim(self, identity: str, replay: str) -> Path:
         return self._folder / f"{identity}.{replay}.replay"
+
+
+def _with(letter: Letter, replays: dict[str, dict[str, str]]) -> Letter:
+    return msgspec.structs.replace(letter, replays={**letter.replays, **replays.get(letter.id, {})})

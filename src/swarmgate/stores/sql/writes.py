@@ -110,6 +110,14 @@ class Writes:
         except FILE_ERRORS as error:
             raise OSError(said(error)) from error
 
+    def forget(self, now_ms: int) -> None:
+        """Let answers and names go whose day is over, also where nobody begins a write any more. Errors: OSError."""
+        try:
+            with self._engine.begin() as link:
+                self._forget(link, now_ms)
+        except FILE_ERRORS as error:
+            raise OSError(said(error)) from error
+
     def close(self) -> None:
         """Let the file go."""
         self._engine.dispose()
