@@ -79,6 +79,7 @@ class BudgetCell:
         "at_ms",
         "caps",
         "drain",
+        "dropped",
         "due_ms",
         "forget_ms",
         "keep_ms",
@@ -106,6 +107,7 @@ class BudgetCell:
         self.leases: dict[str, Lease] = {}
         self.slices: dict[int, int] | None = {} if limits.kind is BudgetKind.COUNTER else None
         self.at_ms = at_ms
+        self.dropped = 0  # what a counter has forgotten: with it, use only grows
         self.forget_ms = 0  # no slice of a counter is forgotten before it; 0 = nobody looked yet
         self.due_ms = EXACT
         self.apply(limits)

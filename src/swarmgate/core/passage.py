@@ -30,7 +30,9 @@ def _forget(cell: BudgetCell, slices: dict[int, int], now_ms: int) -> None:
         cell.forget_ms = cell.anchor_ms + oldest * cell.slice_ms + cell.keep_ms
         if cell.forget_ms > now_ms:
             return
-        cell.level -= slices.pop(oldest)
+        units = slices.pop(oldest)
+        cell.level -= units
+        cell.dropped += units
 
 
 def expire(cell: BudgetCell, now_ms: int) -> None:

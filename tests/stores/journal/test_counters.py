@@ -3,7 +3,7 @@
 from pathlib import Path
 from random import Random
 
-from disk import Desk
+from disk import Desk, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,16 +11,18 @@ from life import route, rung
 from swarmgate.core import kernel
 from swarmgate.core.book import Book, Take, Usage
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.passage import touch
 from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
-from swarmgate.stores.journal import counters
+from swarmgate.stores.journal import counters, rows
 from swarmgate.stores.journal.segments import Retention
 
 DAY_MS = 86_400_000
 DAY = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=DAY_MS, slices=24)
+SHORT = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=4_000, slices=4)
 RATE = Limits(BudgetKind.LEVEL, burst=5, quota=5, window_ms=1_000)
-RUNGS = (rung("t", route("k1", fixed=(("day", 1, 0), ("rate", 1, 0)), metered=("tokens",), whole=())),)
+RUNGS = (rung("t", route("k1", fixed=(("day", 1, 0), ("rate", 1, 0)), metered=("tokens", "short"), whole=())),)
 
 
 class Life:
@@ -29,7 +31,7 @@ class Life:
     def __init__(self, folder, start_ms, **desk):
         self.desk = Desk(folder, start_ms=start_ms, **desk)
         self.book = self.desk.journal.book = Book(start_ms)
-        for name, limits in (("day", DAY), ("tokens", DAY), ("rate", RATE)):
+        for name, limits in (("day", DAY), ("tokens", DAY), ("short", SHORT), ("rate", RATE)):
             kernel.define(self.book, name, limits)
         self.open = []
         self.waiting, self.heard = [], []  # who wants to hear of the next sync, and of the present one
@@ -52,20 +54,26 @@ class Life:
     def call(self, number, prompt, reserve):
         call = self.desk.call(f"c{number}", RUNGS)
         call.prompt, call.reserve = prompt, reserve
-        demands = (*RUNGS[0].routes["k1"].demands(prompt, reserve)[:1], ("tokens", prompt, reserve))
+        demands = (
+            *RUNGS[0].routes["k1"].demands(prompt, reserve)[:1],
+            ("tokens", prompt, reserve),
+            ("short", prompt, reserve),
+        )
         kernel.take(self.book, Take(call.id, call.id, 1, 0, (demands,), 60_000), self.now_ms)
         self.desk.leaves(call)
         self.open.append(call)
 
     def ends(self, used):
         call = self.open.pop(0)
-        kernel.settle(self.book, call.id, (Usage("tokens", call.reserve, used),), self.now_ms, last=True)
+        usage = tuple(Usage(name, call.reserve, used) for name in ("tokens", "short"))
+        kernel.settle(self.book, call.id, usage, self.now_ms, last=True)
         self.desk.answered(call)
 
     def flows(self, used):
         """Of a long answer so much is used already, and told to the book."""
         call = self.open[0]
-        kernel.settle(self.book, call.id, (Usage("tokens", call.reserve, used),), self.now_ms, last=False)
+        usage = tuple(Usage(name, call.reserve, used) for name in ("tokens", "short"))
+        kernel.settle(self.book, call.id, usage, self.now_ms, last=False)
         self.desk.loop.second()
 
     def units(self):
@@ -112,8 +120,11 @@ def test_no_unit_is_granted_again_and_none_is_made_up(tmp_path_factory, told):
     life = Life(folder, 1_600_000_000_000)
     reserved = lived(life, told)
     units = life.units()
+    touch(life.book.cells["short"], life.now_ms + 5)  # what is over in it is not used any more
+    short = life.book.cells["short"].level  # what a call that was cut off had reserved stands at its beginning
     book = Book(life.now_ms + 5)
-    counters.restore(folder, book, {"day": DAY, "tokens": DAY, "rate": RATE}.get, life.now_ms + 5)
+    counters.restore(folder, book, {"day": DAY, "tokens": DAY, "short": SHORT, "rate": RATE}.get, life.now_ms + 5)
+    assert short <= (book.cells["short"].level if "short" in book.cells else 0)
     found = {name: book.cells[name].level if name in book.cells else 0 for name in units}
     assert found["day"] == units["day"]
     assert units["tokens"] <= found["tokens"] <= units["tokens"] + reserved
@@ -138,6 +149,20 @@ def test_nor_is_any_after_a_loss_of_power(told, seed, beside):
     ahead = 2 * DAY.burst // counters.AHEAD_PARTS
     assert units["day"] <= found["day"] <= units["day"] + ahead
     assert units["tokens"] <= found["tokens"] <= units["tokens"] + reserved + ahead
+
+
+def test_what_was_used_beyond_is_told_with_the_end_alone(tmp_path):
+    """A row of all that a counter holds, for each such call, took more time than everything else of a journal."""
+    life = Life(tmp_path, 1_600_000_000_000)
+    life.desk.loop.second()
+    for number in range(20):
+        life.call(number, 1, 2)
+        life.ends(9)
+        life.desk.loop.second()
+    written, _ = everything(tmp_path)
+    told = [row for row in written if isinstance(row, rows.Done)]
+    assert [row.charges for row in told] == [(("tokens", 7), ("short", 7))] * 20
+    assert sum(isinstance(row, rows.Counters) for row in written) < 20
 
 
 def test_what_was_used_yesterday_is_forgotten(tmp_path):

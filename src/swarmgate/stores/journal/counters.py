@@ -2,9 +2,8 @@
 What counters hold, over a crash: a budget of a day or of money is never granted anew because a gate died (design 4: Cold start).
 
 Every 30 s the journal gets a row with what each counter holds, reservations included; attempts after it say what they took
-and reserved. Where one used more than that, what its counters hold is told again with its end. Together they are at least what
-was used. Units stand by the last instant at which they may have been used, so that a counter whose slices have changed
-meanwhile does not forget them too early.
+and reserved, and their ends how much more was used. Together they are at least what was used. Units stand by the last instant
+at which they may have been used, so that a counter whose slices have changed meanwhile does not forget them too early.
 
 Rows outlive the process, not a loss of power. So a counter may use a fiftieth of itself (`ahead`) beyond what the disk was
 told, and then the disk is told first. After such a loss it holds that part too: nothing is granted anew (design 2: P10). Where
@@ -24,24 +23,22 @@ from swarmgate.stores.journal import reader, rows
 from swarmgate.stores.journal.segments import listed
 
 Held = dict[str, dict[int, int]]  # units by instant, by budget
-
+Charges = tuple[tuple[str, int], ...]  # budgets, and units of each
+Telling = rows.Counters | rows.Intent | rows.Done
 
 AHEAD_PARTS = 50
-
-
-_NOTHING_SAID = (0, 0)
 
 
 class Said:
     """What the journal lets a reader believe of counters, in units, and what may be used before the disk is told more."""
 
     def __init__(self) -> None:
-        self._units: dict[str, tuple[int, int]] = {}  # and when the oldest of them will be forgotten
+        self._units: dict[str, int] = {}  # since the counter began, what it forgot included
         self._ahead: dict[str, int] = {}
         self._half: dict[str, int] = {}  # of what each may use ahead
         self._asked: dict[str, tuple[int, int]] = {}  # what is on its way to the disk: the row that says so, units more
 
-    def took(self, charges: Iterable[tuple[str, int]]) -> tuple[list[str], list[str]]:
+    def took(self, charges: Charges) -> tuple[list[str], list[str]]:
         """
         An attempt said what it takes.
 
@@ -50,8 +47,7 @@ class Said:
         """
         short, low, ahead, said = [], [], self._ahead, self._units
         for name, units in charges:
-            before = said.get(name, _NOTHING_SAID)
-            said[name] = before[0] + units, before[1]
+            said[name] = said.get(name, 0) + units
             left = ahead[name] = ahead.get(name, 0) - units
             if left < 0:
                 short.append(name)
@@ -76,15 +72,32 @@ class Said:
                 del self._asked[name]
                 self._ahead[name] += part
 
+    def beyond(self, book: Book, charges: Charges) -> Charges:
+        """
+        An attempt ended that took from these: what was used of them beyond what was said. It is as good as said.
+
+        What was said and not used is not set off against what others use later: it stands at an earlier instant.
+        """
+        found, said = [], self._units
+        for name, _ in charges:
+            cell = book.cells.get(name)
+            if cell is not None:
+                units = cell.level + cell.pending + cell.dropped
+                more = units - said.get(name, 0)
+                said[name] = units
+                if more > 0:
+                    self._ahead[name] = self._ahead.get(name, 0) - more
+                    found.append((name, more))
+        return tuple(found)
+
+    def overdrawn(self, charges: Charges) -> list[str]:
+        """Those that used more than they may before the disk is told."""
+        return [name for name, _ in charges if self._ahead[name] < 0]
+
     def behind(self, book: Book, counters: Iterable[str]) -> list[str]:
-        """Those of which more is used than was said, or of which something was forgotten since."""
-        found, cells, said = [], book.cells, self._units
-        for name in counters:
-            cell = cells.get(name)
-            units, forget_ms = said.get(name, _NOTHING_SAID)
-            if cell is not None and (cell.level + cell.pending > units or cell.forget_ms > forget_ms):
-                found.append(name)
-        return found
+        """Those of which more is used than was said."""
+        cells, said = book.cells, self._units
+        return [name for name in counters if name in cells and _used(cells[name]) > said.get(name, 0)]
 
     def tell(self, book: Book, counters: Iterable[str]) -> tuple[dict[str, int], bool]:
         """A row is to say what these hold: what they may use ahead from now on, and whether the disk must be told."""
@@ -99,12 +112,17 @@ class Said:
 
     def _left(self, cell: BudgetCell) -> int:
         """What it may use before the disk is told more; what was used beyond what attempts said counts."""
-        units = cell.level + cell.pending
-        before, _ = self._units.get(cell.name, (units, 0))
+        units = _used(cell)
+        before = self._units.get(cell.name, units)
         left = self._ahead[cell.name] = self._ahead.get(cell.name, -1) - max(0, units - before)
-        self._units[cell.name] = units, cell.forget_ms
+        self._units[cell.name] = units
         self._half[cell.name] = _part(cell) // 2
         return left
+
+
+def _used(cell: BudgetCell) -> int:
+    """Since it began, reservations included."""
+    return cell.level + cell.pending + cell.dropped
 
 
 def _part(cell: BudgetCell) -> int:
@@ -169,7 +187,7 @@ def last(folder: Path, disk: Disk = DISK) -> Held:
 
 def _last(folder: Path, disk: Disk) -> tuple[Held, dict[str, int]]:
     """The same, and what may have been used in rows that a loss of power took."""
-    after: list[rows.Counters | rows.Intent] = []
+    after: list[Telling] = []
     for segment in reversed(listed(folder, disk)):
         found, is_whole = _in(folder, segment.number, disk)
         after = found + after
@@ -179,9 +197,9 @@ def _last(folder: Path, disk: Disk) -> tuple[Held, dict[str, int]]:
     return held, ahead if boot != disk.boot_id() else {}
 
 
-def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | rows.Intent], bool]:
+def _in(folder: Path, number: int, disk: Disk) -> tuple[list[Telling], bool]:
     """From the last whole row of counters in a segment on, if there is one: what tells of counters."""
-    found: list[rows.Counters | rows.Intent] = []
+    found: list[Telling] = []
     is_whole, at = False, reader.Position(number)
     while at.segment == number:
         batch = reader.read(folder, at, disk)
@@ -191,7 +209,7 @@ def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | row
                     is_whole = True
                     found.clear()
                 found.append(row)
-            elif isinstance(row, rows.Intent) and row.charges:
+            elif isinstance(row, rows.Intent | rows.Done) and row.charges:
                 found.append(row)
         if batch.is_end or batch.position == at:
             break
@@ -199,7 +217,7 @@ def _in(folder: Path, number: int, disk: Disk) -> tuple[list[rows.Counters | row
     return found, is_whole
 
 
-def _held(told: Iterable[rows.Counters | rows.Intent]) -> tuple[Held, dict[str, int], str]:
+def _held(told: Iterable[Telling]) -> tuple[Held, dict[str, int], str]:
     """What follows from rows in their order: what is held, what may be used ahead, at which start of the machine."""
     found: Held = {}
     ahead: dict[str, int] = {}

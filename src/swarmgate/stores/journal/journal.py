@@ -6,7 +6,7 @@ call is one row, not two.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final, Protocol
 
@@ -190,6 +190,7 @@ class FileJournal:
     def _write_note(self, call: Call, note: Note, end: str, end_reason: str) -> None:
         status, prompt, output, cached, content_at_ms, sent_bytes, got_bytes = self._left.pop(call)()
         outcome, writer = note.outcome, self.writer
+        beyond = self._said.beyond(self.book, self._charged.pop(call)) if call in self._charged else ()
         writer.sequence = seq = writer.sequence + 1
         writer.write(
             to_line(
@@ -213,11 +214,14 @@ class FileJournal:
                     0 if outcome is None or outcome.ejects is _NOTHING else _out_ms(outcome),
                     end,
                     end_reason,
+                    beyond,
                 )
             )
         )
-        if self._charged and call in self._charged:
-            self._tell_beyond([name for name, _ in self._charged.pop(call)])
+        if beyond:
+            overdrawn = self._said.overdrawn(beyond)
+            if overdrawn:
+                self._tell_held(overdrawn)
 
     def _charges(self, call: Call, route: Route) -> tuple[tuple[str, int], ...]:
         """What an attempt takes from counters, its reservation included."""
@@ -240,12 +244,6 @@ class FileJournal:
             ahead = self._said.ask(self.book, low, row)
             self.add(rows.Counters(row, now_ms, counters.held(self.book, low), False, ahead, self.writer.boot_id))
             self.soon(partial(self._said.granted, row, low))
-
-    def _tell_beyond(self, names: Iterable[str]) -> None:
-        """Counters of which more is used than what attempts said."""
-        behind = self._said.behind(self.book, names)
-        if behind:
-            self._tell_held(behind)
 
     def _tell_held(self, names: Collection[str], *, whole: bool = False) -> None:
         """What counters hold; on the disk itself where they may use more from now on."""
@@ -290,7 +288,9 @@ class FileJournal:
         """Whole at the first second, and seldom afterwards; long answers use more while they run."""
         book = self.book
         if self._seconds % COUNTERS_EVERY:
-            self._tell_beyond({name for charges in self._charged.values() for name, _ in charges})
+            behind = self._said.behind(book, {name for charges in self._charged.values() for name, _ in charges})
+            if behind:
+                self._tell_held(behind)
         elif book.counters:
             self._tell_held(book.counters, whole=True)
         self._seconds += 1

@@ -71,7 +71,11 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=INTENT)
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
-    """An attempt ended, as its file has it: `Note` says what the words mean. `content_at_ms` is an instant, 0 = none."""
+    """
+    An attempt ended, as its file has it: `Note` says what the words mean. `content_at_ms` is an instant, 0 = none.
+
+    `charges` are units that counters took beyond what intents said (budget, units).
+    """
 
     seq: int
     at_ms: int
@@ -91,6 +95,7 @@ class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
     out_ms: int
     end: str = ""
     end_reason: str = ""
+    charges: tuple[tuple[str, int], ...] = ()
 
 
 class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
