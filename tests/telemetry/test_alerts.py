@@ -86,6 +86,26 @@ def test_deferrals_here_while_others_idle_are_poor_planning():
     busy, free = budget(left=0), budget("other: 9 per 1s", target="other", left=90)
     assert judged(*rows, budgets=[busy, free])["poor_planning"] == ["openai"]
     assert "poor_planning" not in judged(*rows, budgets=[busy, budget("other", target="other", left=10)])
+    assert "poor_planning" not in judged(*rows, budgets=[busy, budget("team a: 9 per 1s", target="", left=90)])
+
+
+def test_a_key_that_rests_after_each_refusal_tells_of_a_wrong_limit_too():
+    """One refusal a minute is all that such a key can get: it is out for 60 s (essay A)."""
+    refused = [note(f"r{minute}", START_MS - minute * 65_000, kind="rate", status=429) for minute in (3, 2, 1)]
+    assert judged(*notes(3, at_ms=START_MS - 250_000), *refused)["limit_probably_wrong"] == ["openai/k1"]
+    many = notes(700, at_ms=START_MS - 250_000)
+    assert "limit_probably_wrong" not in judged(*many, *refused)
+
+
+def test_a_target_that_fails_is_told_whatever_it_fails_by():
+    for kind in ("capacity", "server_error", "lost_after_byte", "content_timeout", "connect_failed", "key_refused"):
+        assert judged(*notes(16), *notes(4, kind=kind, end="failed")) == {"target_failing": ["openai"]}
+        assert judged(*notes(17), *notes(3, kind=kind, end="failed")) == {}
+    assert judged(*notes(40, kind="caller_error", end="failed")) == {}
+
+
+def test_a_key_that_waits_for_a_person_is_told():
+    assert judged(dead=["openai/k1"]) == {"key_dead": ["openai/k1"]}
 
 
 def test_eg_12_an_agent_that_invents_names_is_named():

@@ -16,7 +16,7 @@ from swarmgate.core.caps import AGENT, KEY
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.limits import Limits
+from swarmgate.core.limits import EXACT, Limits
 from swarmgate.core.record import Call
 from swarmgate.core.scope import Scope
 from swarmgate.core.view import view
@@ -107,7 +107,8 @@ class DataOrders:
 
     def standing(self, _said: Said) -> Said:
         """
-        What metrics and alerts look at: budgets, open calls by state, the oldest that waits per class, pools, silent agents.
+        What metrics and alerts look at: budgets, keys that are out, open calls by state, the oldest that waits per class, pools,
+        silent agents.
 
         Not the caps of single agents and keys: thousands of them would hold up the loop, and an agent is no label.
         """
@@ -125,10 +126,20 @@ class DataOrders:
             "oldest_ms": oldest,
             "reused_permille": self._reused(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
+            "keys_out": self._keys_out(now_ms),
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
             "turned_away": self._turned_away(),
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
+
+    def _keys_out(self, now_ms: int) -> list[tuple[str, str, int]]:
+        """Target, key, and for how many ms it is still out; -1 = until a person acts."""
+        back = {
+            (rung.target, key): -1 if seen.back_at_ms >= EXACT else seen.back_at_ms - now_ms
+            for rung in self._gate.ladders.rungs
+            for key, seen in rung.ring.views(now_ms).items()
+        }
+        return [(target, key, left_ms) for (target, key), left_ms in back.items() if left_ms]
 
     def _turned_away(self) -> dict[str, int]:
         """How many requests came in and were no call of anybody, by what they lacked."""

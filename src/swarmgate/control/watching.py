@@ -51,11 +51,13 @@ class Watching:
         """The gate as it stands (control/orders.py: standing)."""
         now_ms = standing["now_ms"]
         budgets = [_budget(row) for row in standing["budgets"]]
-        now = Now(self._window, budgets, standing["agents"], standing.get("store", ""))
+        dead = [f"{target}/{key}" for target, key, left_ms in standing["keys_out"] if left_ms < 0]
+        now = Now(self._window, budgets, standing["agents"], standing.get("store", ""), dead)
         with self._lock:
-            self._metrics.state(now_ms, budgets, standing["open"], standing["oldest_ms"])
+            self._metrics.state(budgets, standing["open"], standing["oldest_ms"])
             self._metrics.pools(standing["reused_permille"])
             self._metrics.retries(standing["retries_left"])
+            self._metrics.keys_out(standing["keys_out"])
             self._metrics.watched(standing["watched"])
             self._metrics.turned_away(standing["turned_away"])
             notices = self._alerts.judge(now, now_ms)

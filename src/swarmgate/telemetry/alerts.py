@@ -14,6 +14,7 @@ from swarmgate.telemetry.window import MINUTE, SLOTS, SLOW_MS, Sends, Window
 
 QUIET_MS: Final = 60_000
 FEWEST: Final = 20  # of anything that a share is taken of
+FEW_PERMILLE: Final = 5  # of sends; fewer refusals are others' traffic, as in a report (control/tally.py)
 FEW_SLOW: Final = 3  # answers; one or two are no news, and a batch of few calls has few
 
 
@@ -25,6 +26,7 @@ class Thresholds(NamedTuple):
     used_percent: int = 90
     deferred_percent: int = 10
     planning_percent: int = 20
+    failed_percent: int = 20
     refusals: int = 3  # of a target, inside a budget that was thought right
     silent_ms: int = 60_000
 
@@ -34,13 +36,15 @@ class Now(NamedTuple):
     What rules look at.
 
     `budgets`: rows with budget, target, unit, state, burst, remaining and backlog per class. `agents`: rows with agent, state and
-    silent_ms. `store`: what is wrong with what is kept, empty if nothing. `now_ms` is the instant of it all.
+    silent_ms. `store`: what is wrong with what is kept, empty if nothing. `dead`: keys, as target/key, that are out until a person
+    acts. `now_ms` is the instant of it all.
     """
 
     window: Window
     budgets: Sequence[Mapping[str, Any]] = ()
     agents: Sequence[Mapping[str, Any]] = ()
     store: str = ""
+    dead: Sequence[str] = ()
     limits: Thresholds = Thresholds()
     now_ms: int = 0
 
@@ -80,11 +84,11 @@ def deferrals_rise(now: Now) -> Iterator[Finding]:
 
 
 def planned_badly(now: Now) -> Iterator[Finding]:
-    """Many deferrals at one target while others, which were used in the last minutes, idle (essay B)."""
+    """Many deferrals at one target while others idle (essay B)."""
     used: dict[str, int] = {}
     for row in now.budgets:
-        share = _percent(*used_of(row))
-        used[row["target"]] = max(used.get(row["target"], 0), share)
+        if row["target"]:  # a cap of callers has none
+            used[row["target"]] = max(used.get(row["target"], 0), _percent(*used_of(row)))
     idle = sorted(target for target, share in used.items() if share < 50)
     for target, ends in now.window.ends().items():
         free = [one for one in idle if one != target]
@@ -134,14 +138,36 @@ def limited(now: Now) -> Iterator[Finding]:
 
 def limit_wrong(now: Now) -> Iterator[Finding]:
     """Everything that leaves is inside the budgets: a target that refuses it has other limits than we think."""
-    for place, (sent, refused) in _refused(now, lambda who: f"{who.target}/{who.key}").items():
-        if refused >= now.limits.refusals:
+    # over all that is remembered: a key that was refused is out for most of a minute
+    for place, (sent, refused) in _refused(now, lambda who: f"{who.target}/{who.key}", SLOTS).items():
+        if refused >= now.limits.refusals and refused * 1_000 >= FEW_PERMILLE * sent:
             yield Finding(place, f"{refused} of {sent} sends were refused although they were inside its budgets")
 
 
-def _refused(now: Now, place_of: Callable[[Any], str]) -> dict[str, tuple[int, int]]:
+def failing(now: Now) -> Iterator[Finding]:
+    """The share of sends that a target does not serve, for no limit's sake: errors, lost connections, answers that do not come."""
     found: dict[str, tuple[int, int]] = {}
     for who, sends in now.window.sends().items():
+        sent, failed = found.get(who.target, (0, 0))
+        found[who.target] = (sent + sends.sent, failed + sends.failed)
+    for target, (sent, failed) in found.items():
+        share = _percent(failed, sent)
+        if sent >= FEWEST and share >= now.limits.failed_percent:
+            yield Finding(target, f"{share} % of {sent} sends of the last minute failed")
+
+
+def dead(now: Now) -> Iterator[Finding]:
+    """A provider's key is out until a person acts (design 4: Kinds of 429)."""
+    for key in now.dead:
+        target = key.partition("/")[0]
+        yield Finding(
+            key, f"its provider refused it or it has no money; put that right, then `swarmgate resume {target}`"
+        )
+
+
+def _refused(now: Now, place_of: Callable[[Any], str], slots: int = MINUTE) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for who, sends in now.window.sends(slots).items():
         sent, refused = found.get(place_of(who), (0, 0))
         found[place_of(who)] = (sent + sends.sent, refused + sends.limited)
     return found
@@ -190,6 +216,8 @@ RULES: Final[dict[str, Rule]] = {
     MANY_NAMES: many_names,
     "store_degraded": degraded,
     "limit_probably_wrong": limit_wrong,
+    "target_failing": failing,
+    "key_dead": dead,
 }
 
 

@@ -33,7 +33,6 @@ class Metrics:
     def __init__(self, price: Pricer, registry: Registry | None = None) -> None:
         self._price = price
         self.registry = registry or Registry()
-        self._out: dict[tuple[str, str], int] = {}  # until when a key is out; -1 = until a person acts
         self._turned_away: dict[str, int] = {}
         self._hear: dict[type, Callable[..., None]] = {
             rows.Intent: self._intent,
@@ -111,15 +110,12 @@ class Metrics:
             self.registry.add(names.REASONS, row.target, end, reason)
 
     def _key_of(self, row: rows.Note) -> None:
-        """An attempt may put its key out; one that was answered shows that it is back."""
+        """An attempt may put its key out."""
         if row.out_ms:
             self.registry.add(names.EJECTIONS, row.target, row.key, "dead" if row.out_ms < 0 else "ejected")
-            self._out[row.target, row.key] = -1 if row.out_ms < 0 else row.at_ms + row.out_ms
-        elif row.kind == ANSWERED:
-            self._out.pop((row.target, row.key), None)
 
     def state(
-        self, now_ms: int, budgets: Iterable[Mapping[str, Any]], calls: Mapping[str, int], oldest_ms: Mapping[str, int]
+        self, budgets: Iterable[Mapping[str, Any]], calls: Mapping[str, int], oldest_ms: Mapping[str, int]
     ) -> None:
         """
         How the gate stands now.
@@ -128,17 +124,20 @@ class Metrics:
         `oldest_ms`: the age of the one that has waited longest, by class.
         """
         told = self.registry
-        for name in (names.KEY_OUT, names.UTILISATION, names.REMAINING, names.BACKLOG, names.OLDEST, names.OPEN):
+        for name in (names.UTILISATION, names.REMAINING, names.BACKLOG, names.OLDEST, names.OPEN):
             told.forget(name)
-        for (target, key), until_ms in self._out.items():
-            if until_ms < 0 or until_ms > now_ms:
-                told.level(names.KEY_OUT, target, key, value=-1 if until_ms < 0 else (until_ms - now_ms) / 1_000)
         for row in budgets:
             self._budget(row)
         for state, count in calls.items():
             told.level(names.OPEN, state, value=count)
         for priority, age_ms in oldest_ms.items():
             told.level(names.OLDEST, priority, value=age_ms / 1_000)
+
+    def keys_out(self, out: Iterable[tuple[str, str, int]]) -> None:
+        """Keys that are out: target, key, for how many ms still; -1 = until a person acts."""
+        self.registry.forget(names.KEY_OUT)
+        for target, key, left_ms in out:
+            self.registry.level(names.KEY_OUT, target, key, value=-1 if left_ms < 0 else left_ms / 1_000)
 
     def pools(self, reused_permille: Mapping[str, int]) -> None:
         """How often each target's pool had a connection ready, since it was made."""

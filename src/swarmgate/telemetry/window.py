@@ -22,6 +22,14 @@ LATENCY_EDGES_MS: Final = tuple(
 )  # to 5 min, 25 % apart
 MOST_RUNNING: Final = 20_000
 LIMITED: Final = frozenset({"rate", "daily", "concurrency"})
+WORKED: Final = LIMITED | {
+    "ok",
+    "too_large",
+    "caller_error",
+    "bad_output",
+    "address_denied",
+    "deadline",
+}  # all else: it fails
 DEFERRED: Final = "deferred"
 NAMES: Final = "policy_names"
 
@@ -41,10 +49,10 @@ class Who(NamedTuple):
 class Sends:
     """What came of the sends of one group."""
 
-    __slots__ = ("answered", "buckets", "limited", "longest", "sent", "tokens", "took_ms")
+    __slots__ = ("answered", "buckets", "failed", "limited", "longest", "sent", "tokens", "took_ms")
 
     def __init__(self) -> None:
-        self.sent = self.answered = self.limited = self.tokens = self.took_ms = self.longest = 0
+        self.sent = self.answered = self.limited = self.failed = self.tokens = self.took_ms = self.longest = 0
         self.buckets: dict[int, int] = {}
 
     def add(self, other: "Sends") -> None:
@@ -52,6 +60,7 @@ class Sends:
         self.sent += other.sent
         self.answered += other.answered
         self.limited += other.limited
+        self.failed += other.failed
         self.tokens += other.tokens
         self.took_ms += other.took_ms
         self.longest = max(self.longest, other.longest)
@@ -142,6 +151,7 @@ class Window:
             sends = slot.sends[who] = Sends()
         sends.sent += 1
         sends.limited += row.kind in LIMITED
+        sends.failed += row.kind not in WORKED
         sends.tokens += max(0, row.prompt_tokens) + max(0, row.output_tokens)
         if row.kind == "ok":
             sends.answered += 1
