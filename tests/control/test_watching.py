@@ -24,7 +24,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "oldest_ms": {},
         "reused_permille": {"openai": 900},
         "retries_left": [("openai", "m", 10)],
-        "keys_out": [("openai", "k1", -1), ("openai", "k2", 4_000)],
+        "keys_out": [("openai", "k1", 4_000)],
         "watched": [],
     }
     return {"now_ms": at_ms, "budgets": [row], "turned_away": {"key": 2}, "agents": list(agents), **gauges}

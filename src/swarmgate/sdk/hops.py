@@ -51,4 +51,4 @@ class Walk:
         return hop
 
 
-walking: ContextVar[Walk | None] = ContextVar("swarmgate_walk", default=None)
+walking: ContextVar[Walk | None] = ContextVar("swarmgate.walk", default=None)
