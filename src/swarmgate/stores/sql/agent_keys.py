@@ -7,6 +7,8 @@ that the ledger's rows keep their meaning.
 
 import json
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -15,6 +17,7 @@ from sqlalchemy import BigInteger, Column, Connection, Engine, MetaData, String,
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import PREFIX, Scope, key_hash
 from swarmgate.stores.sql import small
+from swarmgate.stores.sql.damage import FILE_ERRORS, said
 
 FILE: Final = "agent_keys.sqlite3"
 SCHEMA: Final = 2
@@ -53,7 +56,7 @@ class AgentKeys:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        with engine.begin() as link:
+        with self._file() as link:
             found = link.execute(select(pepper_table.c.value)).scalar()
             if found is None:
                 found = secrets.token_hex(_SECRET_BYTES)
@@ -71,14 +74,14 @@ class AgentKeys:
             raise BadInput("name", f"must be 1 to {LONGEST_NAME} printable characters")
         if wanted.expires_ms and wanted.expires_ms <= now_ms:
             raise BadInput("expires", "is past already")
-        with self._engine.begin() as link:
+        with self._file() as link:
             if len(link.execute(select(keys.c.id)).all()) >= MOST_KEYS:
                 raise BadInput("name", f"cannot be added: there are {MOST_KEYS} keys already")
             return self._add(link, name, wanted, now_ms)
 
     def rotate(self, identity: str, overlap_ms: int, now_ms: int) -> str:
         """A successor with the same scope; the old key is good for `overlap_ms` more. Errors: `BadInput`."""
-        with self._engine.begin() as link:
+        with self._file() as link:
             old = self._found(link, identity)
             if old["revoked_ms"] or (old["expires_ms"] and old["expires_ms"] <= now_ms):
                 raise BadInput("id", f"{identity} is no longer good; create a new key")
@@ -88,13 +91,13 @@ class AgentKeys:
 
     def revoke(self, identity: str, now_ms: int) -> None:
         """From now on it is refused. Errors: `BadInput`."""
-        with self._engine.begin() as link:
+        with self._file() as link:
             if not self._found(link, identity)["revoked_ms"]:
                 link.execute(keys.update().where(keys.c.id == identity).values(revoked_ms=now_ms))
 
     def listed(self) -> list[dict[str, Any]]:
         """Every key that was ever made, newest last, without its hash."""
-        with self._engine.begin() as link:
+        with self._file() as link:
             rows = link.execute(select(keys).order_by(keys.c.made_ms)).mappings().all()
         return [
             {name: json.loads(value) if name in _LISTS else value for name, value in row.items() if name != "hash"}
@@ -103,13 +106,22 @@ class AgentKeys:
 
     def in_force(self, now_ms: int) -> dict[str, Scope]:
         """Scopes by hash of the keys that are good now."""
-        with self._engine.begin() as link:
+        with self._file() as link:
             rows = link.execute(select(keys).where(keys.c.revoked_ms == 0)).mappings().all()
         return {row["hash"]: scope for row in rows if (scope := _scope(row)).lives(now_ms)}
 
     def close(self) -> None:
         """Let the file go."""
         self._engine.dispose()
+
+    @contextmanager
+    def _file(self) -> Iterator[Connection]:
+        """One transaction. Errors: `BadInput` where the disk does not take it: nothing has changed."""
+        try:
+            with self._engine.begin() as link:
+                yield link
+        except FILE_ERRORS as error:
+            raise BadInput(FILE, f"cannot be used now: {said(error)}; nothing has changed") from None
 
     def _add(self, link: Connection, name: str, scope: Scope, now_ms: int) -> str:
         identity = secrets.token_hex(5)

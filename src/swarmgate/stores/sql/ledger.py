@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.sql.damage import FILE_ERRORS, said
+from swarmgate.stores.sql.damage import FILE_ERRORS, said, why_not
 from swarmgate.stores.sql.place import made_whole, watched
 
 FILE: Final = "ledger.sqlite3"
@@ -44,14 +44,18 @@ class Ledger:
         """
         path = folder / FILE
         if not path.exists():
-            made_whole(path, cls._make)
+            try:
+                made_whole(path, cls._make)
+            except FILE_ERRORS as error:
+                raise OSError(f"{path} cannot be made: {said(error)}") from None
         ledger = cls(watched(_engine(f"file:{path}?mode=rw", writes=True), path))
         try:
             ledger._check(path)
             ledger._migrate(path)
         except FILE_ERRORS as error:
             ledger.close()
-            raise BadInput(str(path), f"is no ledger, or a damaged one ({said(error)}); {_WHAT_TO_DO}") from None
+            reason = why_not(error, "is no ledger, or a damaged one", _WHAT_TO_DO)
+            raise BadInput(str(path), reason) from None
         except BadInput:
             ledger.close()
             raise

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, MetaData, create_engine, event, text
 from sqlalchemy.pool import StaticPool
 
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.sql.damage import FILE_ERRORS, said
+from swarmgate.stores.sql.damage import FILE_ERRORS, said, why_not
 from swarmgate.stores.sql.place import made_whole, watched
 
 _BUSY_S = 5
@@ -32,7 +32,10 @@ def opened(
     Errors: `BadInput` for a file that is damaged or newer than this program; OSError.
     """
     if not path.exists():
-        made_whole(path, lambda fresh: _made(fresh, metadata, schema))
+        try:
+            made_whole(path, lambda fresh: _made(fresh, metadata, schema))
+        except FILE_ERRORS as error:
+            raise OSError(f"{path} cannot be made: {said(error)}") from None
     if not path.stat().st_size:
         raise BadInput(str(path), f"is empty; restore a backup: it has {holds}")
     engine = _engine(path)
@@ -48,7 +51,8 @@ def opened(
             link.execute(text(f"PRAGMA user_version={schema}"))
     except FILE_ERRORS as error:
         engine.dispose()
-        raise BadInput(str(path), f"cannot be used ({said(error)}); restore a backup: it has {holds}") from None
+        reason = why_not(error, "cannot be used", f"restore a backup: it has {holds}")
+        raise BadInput(str(path), reason) from None
     return watched(engine, path)
 
 
