@@ -4,10 +4,12 @@ import gzip
 import json
 
 import pytest
-from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
+from stage import DONE, LAST, STREAM_HEAD, UNARY, event, framed, token, warm, whole
 from test_front import TEXT, request
 from test_relay import started
 from wires import Bench
+
+from swarmgate.core.price import MOST_TOKENS
 
 GOOD = whole(UNARY)
 
@@ -160,3 +162,40 @@ def test_up_14_a_wait_of_thirty_years_is_a_deferral_and_no_sleep():
     assert len(bench.dialler.opened) == 1
     head = bench.wire.written[0].split(b"\r\n\r\n")[0]
     assert b"x-should-retry: false" in head
+
+
+CAPPED = (
+    TEXT.replace("[routes]", 'key_limits = ["1_000_000 tokens per 60s"]\n[routes]')
+    + """
+[prices."up/*"]
+input = 1
+output = 1
+[agents]
+limits = ["100_000_000 tokens per 1d", "5 USD per 1d"]
+"""
+)
+
+
+@pytest.mark.parametrize("usage", [(2**60, 2**60), (9, 2**70), (2**50, 0), (-(2**60), 2**60 + 5), (-5, 5), (-1, -1)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_lg_12_a_lie_about_use_takes_no_more_than_any_call_could_and_gives_nothing_back(usage, stream):
+    """Else one answer would shut its key's budget for weeks, and the caller's caps at every other target."""
+    prompt, output = usage
+    counts = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
+    bench = Bench(CAPPED)
+    warm(bench.gate)
+    body = json.dumps({"model": "fast", "stream": stream, "messages": [{"role": "user", "content": "x" * 400}]})
+    bench.client.data_received(request(body=body.encode()).replace(b"host: g", b"host: g\r\nx-swarmgate-agent: a", 1))
+    cells = {name: cell for name, cell in bench.gate.store.book.cells.items() if "tokens" in name or "USD" in name}
+    before = {name: cell.level for name, cell in cells.items()}
+    bench.dialler.succeed()
+    end, _ = bench.dialler.opened[0]
+    if stream:
+        end.data_received(STREAM_HEAD + framed(token("a")) + framed(event({"choices": [], "usage": counts})))
+        end.data_received(framed(DONE) + LAST)
+    else:
+        end.data_received(whole(UNARY | {"usage": counts}))
+    assert len(bench.ends) == 1
+    assert bench.reserved == 0
+    for name, cell in cells.items():
+        assert before[name] <= cell.level <= 2 * MOST_TOKENS * cell.limits.scale + before[name], name

@@ -79,7 +79,13 @@ def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, 
         return NO_USAGE if shape is None else _read_usage(shape.usage, NO_USAGE), failure
     if counts is None:
         return NO_USAGE, failure
-    if counts.prompt_tokens + counts.completion_tokens == counts.total_tokens >= 0 <= counts.completion_tokens:
+    if (
+        counts.prompt_tokens + counts.completion_tokens
+        == counts.total_tokens
+        >= counts.prompt_tokens
+        >= 0
+        <= counts.completion_tokens
+    ):
         return (counts.prompt_tokens, counts.completion_tokens), failure
     return _usage(counts, NO_USAGE), failure
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
+from swarmgate.core.price import MOST_TOKENS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
@@ -190,11 +191,13 @@ class Attempt(Wire):
         sent, got = self.usage
         if got == UNKNOWN:
             return 0 if self.status >= 400 else UNKNOWN  # an error is no output
+        if got > MOST_TOKENS:
+            got = MOST_TOKENS  # as the ledger counts it (reliability LG-12); else one lie would shut a budget for weeks
         if not self.call.reserve:
             got = 0  # its provider does not count the output, or counted the largest one at admission
         if sent > 0 and not self.target.dialect.charge.counts_cached:
             sent = self._counted(sent)
-        beyond = sent - self.call.prompt
+        beyond = (sent if sent < MOST_TOKENS else MOST_TOKENS) - self.call.prompt
         if beyond > 0:
             self.beyond = beyond
             got += beyond
