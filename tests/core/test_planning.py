@@ -188,6 +188,17 @@ def test_a_plan_that_costs_too_much_ends_without_the_rest():
     assert 0 < sum(one.start_ms is not None for one in planning.planned) < 100
 
 
+def test_steps_that_last_long_are_planned_whole_and_cheaply():
+    made = book(a=LEVEL, crowd=CROWD)
+    both = Way((("a", 1, 0), ("crowd", 0, 1)))
+    hour_ms = 3_600_000
+    planning = Planning(made, [PlannedStep(str(number), number % 3, (both,), hour_ms) for number in range(40)], NOW)
+    while not planning.advance(1_000):
+        pass
+    assert sorted(one.start_ms for one in planning.planned) == [NOW + n * hour_ms for n in range(10) for _ in range(4)]
+    assert planning._looks < 10_000
+
+
 def test_a_budget_that_nobody_has_used_begins_as_the_kernel_lets_it():
     made = book()
     slow = Limits(LEVEL.kind, burst=1, quota=1, window_ms=1_000)

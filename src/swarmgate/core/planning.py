@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted
-from swarmgate.core.book import Book, Demand, Take, Usage
+from swarmgate.core.book import STAY_MS, Book, Demand, Take, Usage
 from swarmgate.core.limits import EXACT, Limits
-from swarmgate.core.line import CLASS_STEP
+from swarmgate.core.line import CLASS_STEP, changed
 from swarmgate.core.view import copied
 
 DELIVERED_MS = 20  # until a request is no longer on its way
@@ -74,7 +74,19 @@ class _Ending(NamedTuple):
 class _Queue:
     """Steps that need the same, in the order of their scores; the first of them asks."""
 
-    __slots__ = ("from_ms", "hopeless", "kind", "lasts_ms", "rank", "standing", "steps", "turn", "waits_for", "ways")
+    __slots__ = (
+        "from_ms",
+        "hopeless",
+        "kind",
+        "lasts_ms",
+        "rank",
+        "since_ms",
+        "standing",
+        "steps",
+        "turn",
+        "waits_for",
+        "ways",
+    )
 
     def __init__(self, rank: int, ways: tuple[Way, ...], lasts_ms: int, from_ms: int) -> None:
         self.rank = rank
@@ -87,6 +99,7 @@ class _Queue:
 
     def _forget(self) -> None:
         self.hopeless = 0  # denials in a row that name no certain instant: a pause, a budget that does not drain
+        self.since_ms = 0  # its first step waits
         self.standing: tuple[str, ...] = ()
         self.kind: BlockKind | None = None
         self.waits_for: tuple[str, ...] = ()
@@ -102,6 +115,7 @@ class _Queue:
         self.standing = denied.lines
         self.hopeless = self.hopeless + 1 if denied.certain_ms >= EXACT else 0
         if self.kind is None:
+            self.since_ms = denied.now_ms
             self.note(denied)
 
     def note(self, denied: Denied) -> None:
@@ -178,7 +192,25 @@ class Planning:
         else:
             queue.blocked(answer)
             if queue.hopeless < MOST_HOPELESS:
-                self._ask_at(max(answer.due_ms, now_ms + 1), queue)
+                self._ask_at(self._again_ms(queue, answer), queue)
+
+    def _again_ms(self, queue: _Queue, denied: Denied) -> int:
+        """
+        When it asks by itself: as the kernel says, or ever later while it waits for an event.
+
+        What the plan itself ends wakes it; only what runs already may lapse meanwhile. It keeps its place until then.
+        """
+        again_ms = max(denied.due_ms, denied.now_ms + 1)
+        if denied.kind is not BlockKind.EVENT:
+            return again_ms
+        waited_ms = denied.now_ms - queue.since_ms
+        again_ms = max(again_ms, min(denied.now_ms + waited_ms // 2, denied.certain_ms))
+        for name in denied.lines:
+            line = self._world.line(name)
+            entry = line.entries[queue.steps[0][1]]
+            entry.due_ms, entry.expires_ms = again_ms, again_ms + STAY_MS
+            changed(line, entry)
+        return again_ms
 
     def _start(self, queue: _Queue, granted: Granted, now_ms: int) -> None:
         way, ticket = queue.ways[granted.chosen], queue.steps[0][1]
