@@ -10,7 +10,17 @@ import pytest
 from eventually import eventually
 from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.facts.suffixes import load_suffix_rules
-from swarmgate.gate.resolve import LOOK_UP_S, MOST_KNOWN, NAMES_AT_ONCE, PER_DOMAIN, THREADS, Found, TargetResolver
+from swarmgate.gate.resolve import (
+    KEPT_MS,
+    LOOK_UP_S,
+    MOST_KNOWN,
+    NAMES_AT_ONCE,
+    PER_DOMAIN,
+    STALE_MS,
+    THREADS,
+    Found,
+    TargetResolver,
+)
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
@@ -223,5 +233,26 @@ def test_memory_is_bounded():
             for number in range(MOST_KNOWN + 5):
                 made._keep(f"n{number}.org", (PUBLIC,))
             assert len(made._known) == MOST_KNOWN
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("trouble", "later_ms", "expected"),
+    [
+        (OSError("no answer"), KEPT_MS + 1, Endpoint((PUBLIC,), 443)),
+        (OSError("no answer"), STALE_MS + 1, Fault.RESOLVE_FAILED),
+        (socket.gaierror(socket.EAI_NONAME, "gone"), KEPT_MS + 1, Fault.NO_SUCH_NAME),
+        (["10.0.0.1"], KEPT_MS + 1, DENIED),
+    ],
+)
+def test_a_name_whose_servers_are_silent_leads_where_it_did_for_a_while(trouble, later_ms, expected):
+    async def run():
+        answers = {"busy.org": [PUBLIC]}
+        with resolver(answers) as made:
+            assert await located(made, "busy.org") == Endpoint((PUBLIC,), 443)
+            answers["busy.org"] = trouble
+            made._sweep.now_ms += later_ms
+            assert await located(made, "busy.org") == expected
 
     asyncio.run(run())

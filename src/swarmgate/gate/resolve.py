@@ -26,6 +26,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Located, Origin
 
 KEPT_MS = 30_000
+STALE_MS = 600_000  # whoever makes the resolver slow makes only names slow that nobody has asked for lately
 KEPT_FAILURE_MS = 2_000  # a name that is not there is not asked for by every agent anew
 LOOK_UP_S = 2.0
 THREADS = 16
@@ -137,6 +138,7 @@ class TargetResolver:
         self._look_up = look_up
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="resolve")
         self._known: dict[str, tuple[tuple[str, ...] | Fault, int]] = {}
+        self._judged_last: dict[str, tuple[int, tuple[str, ...]]] = {}  # what name servers said, and when
         self._waiting: dict[str, list[tuple[Origin, Located]]] = {}
         self._asking: dict[str, int] = {}  # look-ups under way by domain
         self._queued: dict[str, deque[str]] = {}  # names that wait for one of their domain to end
@@ -157,11 +159,11 @@ class TargetResolver:
             return
         known, until_ms = self._known.get(host, (Fault.RESOLVE_FAILED, 0))
         if self._sweep.now_ms < until_ms:
-            located(known if isinstance(known, Fault) else self._endpoint(origin, known, origin.port))
+            self._tell(origin, known, located)
         elif host in self._waiting:
             self._waiting[host].append((origin, located))
         elif len(self._waiting) >= MOST_WAITING:
-            located(Fault.RESOLVE_FAILED)
+            self._tell(origin, self._as_before(host), located)
         elif host not in self._known and not self._may_ask(registrable_domain(host, self._rules)):
             self.refused += 1
             located(Fault.NAMES_USED_UP)
@@ -205,11 +207,23 @@ class TargetResolver:
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 found = self._judged(await asyncio.wrap_future(work))
+            self._remember(host, found)
         except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
-            found = Fault.NO_SUCH_NAME if getattr(error, "errno", None) in _NO_SUCH_NAME else Fault.RESOLVE_FAILED
+            found = self._as_before(host)
+            if getattr(error, "errno", None) in _NO_SUCH_NAME:
+                found = Fault.NO_SUCH_NAME
+                self._remember(host, found)
         self._keep(host, found)
         for origin, located in self._waiting.pop(host):
-            located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
+            self._tell(origin, found, located)
+
+    def _as_before(self, host: str) -> tuple[str, ...] | Fault:
+        """The addresses that were judged last, for a while, where nobody answers now."""
+        judged_ms, addresses = self._judged_last.get(host, (-STALE_MS, ()))
+        return addresses if self._sweep.now_ms < judged_ms + STALE_MS else Fault.RESOLVE_FAILED
+
+    def _tell(self, origin: Origin, found: tuple[str, ...] | Fault, located: Located) -> None:
+        located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
 
     def _thread_is_free(self, domain: str, _work: Future[Found]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
@@ -225,6 +239,14 @@ class TargetResolver:
     def _denied(self) -> Fault:
         self.denied += 1
         return Fault.ADDRESS_DENIED
+
+    def _remember(self, host: str, found: tuple[str, ...] | Fault) -> None:
+        """What a name server said: addresses that may be dialled for a while, or that they no longer may."""
+        self._judged_last.pop(host, None)
+        if isinstance(found, tuple):
+            while len(self._judged_last) >= MOST_KNOWN:
+                del self._judged_last[next(iter(self._judged_last))]
+            self._judged_last[host] = self._sweep.now_ms, found
 
     def _keep(self, host: str, found: tuple[str, ...] | Fault) -> None:
         self._known.pop(host, None)
