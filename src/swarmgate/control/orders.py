@@ -29,6 +29,7 @@ from swarmgate.ports import NearStore
 from swarmgate.stores.journal import rows
 from swarmgate.stores.journal.audit import Audit
 from swarmgate.stores.journal.in_force import CONFIGURATION, InForce, Limit, Why
+from swarmgate.stores.journal.in_force import FILE as IN_FORCE
 from swarmgate.stores.journal.journal import FileJournal
 
 MOST_CALLS: Final = 1_000
@@ -194,12 +195,7 @@ class DataOrders:
         found = limits_of(served)
         told = {name: limit._replace(limits=changed[name]) for name, limit in found.items() if name in changed}
         self._limits |= found
-        self._in_force.adopt(told, why, self._gate.clock.now_ms())
-        self._in_force.save()
-        self._journal.policy = self._in_force.policy
-        for row in self._in_force.rows(told, *self._journal.next()):
-            self._journal.add(row)
-        self.audit_limits("configuration read again", "", why)
+        self._note(told, ("configuration read again", ""), why)
 
     def _recorded(self, what: tuple[str, str], changes: list[Change], why: Why) -> list[Said]:
         """What was changed, kept over restarts and told to journal and audit."""
@@ -208,15 +204,28 @@ class DataOrders:
             one.budget: Limit(one.limits, one.published, one.target, known.get(one.budget, "")) for one in changes
         }
         self._limits |= changed
-        self._in_force.adopt(changed, why, self._gate.clock.now_ms())
-        self._in_force.save()
-        self._journal.policy = self._in_force.policy
-        for row in self._in_force.rows(changed, *self._journal.next()):
-            self._journal.add(row)
-        self.audit_limits(*what, why)
+        self._note(changed, what, why)
         return [
             {"budget": one.budget, "revision": one.limits.revision, "policy": self._in_force.policy} for one in changes
         ]
+
+    def _note(self, changed: Mapping[str, Limit], what: tuple[str, str], why: Why) -> None:
+        """
+        What is in force already becomes a revision in the journal, which waits for room on a full disk; then it is kept and audited.
+
+        Errors: `BadInput` where it cannot be kept.
+        """
+        self._in_force.adopt(changed, why, self._gate.clock.now_ms())
+        self._journal.policy = self._in_force.policy
+        for row in self._in_force.rows(changed, *self._journal.next()):
+            self._journal.add(row)
+        try:
+            self._in_force.save()
+        except OSError as error:
+            reason = f"what was done holds, and cannot be kept: {error.strerror}; tell it again once the disk has room"
+            raise BadInput(IN_FORCE, reason) from None
+        finally:
+            self.audit_limits(*what, why)
 
     def audit_limits(self, what: str, subject: str, why: Why) -> None:
         """What was done to what, in one line: what each budget was and is. Errors: `BadInput`."""
