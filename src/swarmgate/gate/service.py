@@ -251,7 +251,8 @@ class Gate:
         if plan.egress is not None and self.egress is not None:
             window.directory.also(self.egress.hosts.rungs)
             window.budgets.watching = self.egress.desk.shadow.seen
-            window.budgets.knows = self.egress.hosts.met.knows
+            met = self.egress.hosts.met
+            window.budgets.knows, window.budgets.has_met = met.knows, met.has_met
             window.finder.by_url = UrlFinder(self.egress.hosts, self.clock).find
         views = window.surface(self._loop, self.desk, self.callers.ended, plan.prices)
         self.front.serve_below(VIEWS, views)

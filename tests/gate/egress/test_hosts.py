@@ -181,6 +181,15 @@ def test_any_number_of_hosts_is_bounded():
     assert budgets(made, "https://more.org/")[0] == "other://*".partition("://")[2] + ":learned:rate"
 
 
+def test_what_is_remembered_of_any_number_of_hosts_is_bounded():
+    made = hosts()
+    for number in range(2_000):
+        for host in (f"h{number}.org", f"h{number}.same.org"):
+            made.place(parse_target(f"https://{host}/").target, "GET", "/", "red")
+    assert len(made.met) < 800
+    assert "group *:learned:rate" in budgets(made, "https://one-more.org/")
+
+
 def test_hosts_that_share_a_budget_share_no_pause_and_its_map_is_bounded():
     made = hosts()
 

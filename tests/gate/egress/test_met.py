@@ -6,6 +6,7 @@ import json
 from outside import FAST, stage, to
 
 from swarmgate.core.scope import Scope, key_hash
+from swarmgate.core.target import parse_target
 from swarmgate.gate.egress.met import Met
 
 TEXT = FAST + '[policies.papers]\nhosts = ["api.c.net"]\nlimits = ["1000 per 1s"]\n'
@@ -43,6 +44,28 @@ def test_ti_04_a_host_is_shown_to_the_teams_that_called_it():
     assert foreign.body.replace(b"a.org", b"nothing") == nothing.body
     assert later == ({"d.io", "group d.io", "a.org", "group a.org", "papers"}, {"http://d.io", "http://a.org"})
     assert "a.org" not in json.dumps(sorted(found["sgk_blue"][0] | found[""][0]))
+
+
+def test_ti_04_a_host_that_shares_a_budget_with_others_is_shown_to_its_teams_only():
+    async def play():
+        async with stage(text=FAST + "most_targets = 2\nmost_per_group = 1\n") as on:
+            keeper = on.gate.ask_for_keys(required=False)
+            scopes = {"sgk_red": Scope("1", "red"), "sgk_blue": Scope("2", "blue")}
+            keeper.replace(b"p", {key_hash(key, b"p"): scope for key, scope in scopes.items()})
+            place = on.gate.egress.hosts.place
+            for team, host in (
+                ("red", "a.org"),
+                ("red", "x.a.org"),
+                ("red", "b.org"),
+                ("red", "c.org"),
+                ("blue", "d.org"),
+            ):
+                place(parse_target(f"http://{host}/").target, "GET", "/", team)
+            return [await shown(on, key) for key in scopes]
+
+    (_, red), (names, blue) = asyncio.run(play())
+    assert red == {f"http://{host}" for host in ("a.org", "x.a.org", "b.org", "c.org")}
+    assert (names, blue) == ({"*", "group *"}, {"http://d.org"})
 
 
 def test_what_is_forgotten_is_nobodys():

@@ -25,7 +25,7 @@ from swarmgate.core.routing import Budget, route
 from swarmgate.core.target import DEFAULT_PORTS, Target
 from swarmgate.core.target_policy import Judged, counts_requests, judge, judge_class, leading
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
-from swarmgate.core.target_table import TargetTable, forget_target, place_target
+from swarmgate.core.target_table import OTHER, TargetTable, forget_target, place_target
 from swarmgate.gate.egress.met import Met
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
 from swarmgate.ports import Clock
@@ -65,6 +65,11 @@ class Host:
         self.rungs: dict[Target, Rung] = {}
         self.lessons: dict[str, Lesson] = {}
         self.used_ms = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether hosts beyond the bounds of the table share it: budgets, yes; that one of them asked to be left alone, no."""
+        return self.placed.scheme == OTHER.scheme
 
     def is_quiet(self, now_ms: int) -> bool:
         """Whether nothing is in flight to it, and it asked for no pause that goes on."""
@@ -109,19 +114,21 @@ class Hosts:
         judged = judge(plan.policies, target.host, method, path)
         group = registrable_group(target.host, plan.suffixes, plan.settings.groups)
         placed = place_target(self.table, joint(target), group)
+        if placed == OTHER:  # whose host the first of them was is nothing to the others
+            group = placed.host
         host = self.hosts.get(placed)
         if host is None:
             host = self.hosts[placed] = Host(placed, group)
             host.ring.pause(self._pauses.pop(placed.authority, 0))
             self._sizes[group] += 1
         host.used_ms = self._clock.now_ms()
-        self.met.note(team, placed.authority, GROUP + group)
         exact = target._replace(path_class=judged.path_class)
+        self.met.note(team, placed.authority, GROUP + group, *[exact.authority] * host.is_shared)
         rung = host.rungs.get(exact)
         if rung is None:
-            rung = self._rung(host, exact, judged)
-            if len(host.rungs) < TIDY_AT_ONCE:  # the shared host of an overflow meets any number of targets
-                host.rungs[exact] = rung
+            while len(host.rungs) >= TIDY_AT_ONCE:  # the shared host of an overflow meets any number of targets
+                self._drop(host, next(iter(host.rungs)))
+            rung = host.rungs[exact] = self._rung(host, exact, judged)
         return Destination(exact, judged, rung)
 
     def pause(self, place: Destination, until_ms: int) -> None:
@@ -188,6 +195,8 @@ class Hosts:
         self._tidy_ms, before_ms = now_ms + TIDY_EVERY_MS, now_ms - IDLE_MS
         idle = (host for host in self.hosts.values() if host.used_ms < before_ms and host.is_quiet(now_ms))
         for host in list(islice(idle, TIDY_AT_ONCE)):
+            for target in list(host.rungs) if host.is_shared else ():
+                self._drop(host, target)
             if self._let_go(host):
                 del self.hosts[host.placed]
                 self.met.forget(host.placed.authority)
@@ -206,6 +215,10 @@ class Hosts:
         host.lessons.clear()  # what is left is busy: it is defined anew by the next call, and kept until then
         host.rungs.clear()
         return False
+
+    def _drop(self, host: Host, target: Target) -> None:
+        del host.rungs[target]
+        self.met.forget(target.authority)
 
     def _let_group_go(self, group: str) -> None:
         del self._sizes[group]
@@ -231,7 +244,11 @@ class Hosts:
         made = _with_lessons(route(ONLY_KEY, budgets), lessons, self._place_in(host.group))
         watching = [(policy, kind) for policy, kind in judged.classed() if policy.shadow]
         watched = tuple([(policy.name, _on_arrival(policy.budgets.get(kind, ()))) for policy, kind in watching])
-        return Rung(target.key, "", {ONLY_KEY: made}, host.ring, host.retries, tuple(lessons), watched=watched)
+        ring = host.ring
+        if host.is_shared:
+            before = host.rungs.get(target)
+            ring = TargetRing() if before is None else before.ring
+        return Rung(target.key, "", {ONLY_KEY: made}, ring, host.retries, tuple(lessons), watched=watched)
 
     def _place_in(self, group: str) -> str:
         """

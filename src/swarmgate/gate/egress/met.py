@@ -14,6 +14,9 @@ class Met:
     def __init__(self) -> None:
         self._teams: dict[str, set[str]] = {}
 
+    def __len__(self) -> int:
+        return len(self._teams)
+
     def note(self, team: str, *names: str) -> None:
         """A team calls a host; without a key it is the team without a name."""
         for name in names:
@@ -26,6 +29,10 @@ class Met:
     def forget(self, name: str) -> None:
         """It is known to nobody any more."""
         self._teams.pop(name, None)
+
+    def has_met(self, team: str, host: str) -> bool:
+        """Whether a team calls a host, by its authority; empty = it is no host."""
+        return not host or team in self._teams.get(host, ())
 
     def knows(self, team: str, name: str) -> bool:
         """Whether a team may see it: it has met it, or it is nothing that is met."""

@@ -28,7 +28,7 @@ class Budgets:
     """
     The budgets of one book, as JSON values; `watching` tells what policies that only watch have seen.
 
-    `knows` tells whether a team may know of a host that somebody has met.
+    `knows` tells whether a team may know of a host that somebody has met, `has_met` whether it calls it itself.
     """
 
     def __init__(self, book: Book, now_ms: Callable[[], int], directory: Directory) -> None:
@@ -37,6 +37,7 @@ class Budgets:
         self.directory = directory
         self.watching: Callable[[], Iterable[Watching]] = lambda: ()
         self.knows: Knows = lambda _team, _name: True
+        self.has_met: Knows = lambda _team, _host: True
 
     def read(self, query: Query, viewer: Scope = NOBODY) -> object:
         """Everything that the viewer may see, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
@@ -86,7 +87,7 @@ class Budgets:
         }
 
     def _is_shown(self, viewer: Scope, target: str) -> bool:
-        return may_call(viewer, target) and self.knows(viewer.team, met_as(target))
+        return may_call(viewer, target) and self.has_met(viewer.team, met_as(target))
 
     def _watched(self, viewer: Scope) -> Iterable[Watching]:
         """The policies that only watch, of hosts that the viewer may call."""
