@@ -19,7 +19,7 @@ from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit, Revision
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.core.record import Route, Rung
+from swarmgate.core.record import Ring, Route, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, route
 from swarmgate.core.target import DEFAULT_PORTS, Target
@@ -244,7 +244,7 @@ class Hosts:
         made = _with_lessons(route(ONLY_KEY, budgets), lessons, self._place_in(host.group))
         watching = [(policy, kind) for policy, kind in judged.classed() if policy.shadow]
         watched = tuple([(policy.name, _on_arrival(policy.budgets.get(kind, ()))) for policy, kind in watching])
-        ring = host.ring
+        ring: Ring = host.ring
         if host.is_shared:
             before = host.rungs.get(target)
             ring = TargetRing() if before is None else before.ring
