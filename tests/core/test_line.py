@@ -1,5 +1,6 @@
 """Properties of the lines at the level of the kernel (design 2: P5, P6; design 4: Line)."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -162,6 +163,18 @@ def test_nobody_behind_delays_the_promised_instant_where_a_ticket_stands(before,
     crowd.live(later)
     crowd.pass_time(denied.not_before_ms)
     assert granted(crowd.book, come_back(request, denied), denied.not_before_ms)
+
+
+@pytest.mark.parametrize(("early_ms", "goes"), [(260, True), (240, False)])
+def test_a_counter_idles_for_nobody_who_waits_longer_elsewhere(early_ms, goes):
+    made = book(counter=COUNTER, slow=Limits(BudgetKind.LEVEL, burst=6, quota=1, window_ms=1_000))
+    better = ask("better", ("counter", 6, 0), ("slow", 1, 0), rank=0)
+    assert granted(made, ask("fill", ("counter", 3, 0), ("slow", 6, 0)), START_MS)
+    denied = kernel.take(made, better, START_MS)
+    assert (set(denied.lines), denied.not_before_ms) == ({"counter", "slow"}, START_MS + 1_000)
+    worse = ask("worse", ("counter", 4, 0), waits=False)
+    assert granted(made, worse, denied.not_before_ms - early_ms) is goes  # if so, it is forgotten again in time
+    assert granted(made, come_back(better, denied), denied.not_before_ms)
 
 
 @settings(max_examples=60, deadline=None)

@@ -148,7 +148,7 @@ def earliest(cell: "BudgetCell", rank: int, need: Need, now_ms: int, first: Need
     if (pending + need[0] + need[1]) * scale > cap:
         return None
     if cell.slices is not None:
-        return _after_slices(cell, missing)
+        return _after_slices(cell, missing, first[0], now_ms)
     return now_ms + drained_ms(cell, missing) if cell.drain else None
 
 
@@ -165,9 +165,10 @@ def _after_holds(cell: "BudgetCell", missing: int) -> int | None:
     return None
 
 
-def _after_slices(cell: "BudgetCell", missing: int) -> int | None:
+def _after_slices(cell: "BudgetCell", missing: int, first: int, now_ms: int) -> int | None:
+    """When so much is forgotten; `first`, which would be taken now, goes with the last slice."""
     for index in sorted(cell.slices or ()):
         missing -= cell.slices[index] if cell.slices else 0
         if missing <= 0:
             return cell.limits.forgotten_at_ms(index)
-    return None
+    return cell.limits.forgotten_at_ms(cell.limits.slice_at(now_ms)) if missing <= first else None

@@ -224,6 +224,25 @@ class Twins(RuleBasedStateMachine):
             self._both(_take("drop", (name, 4, 0), waits=False))
         self._both(_take("flood", (name, WORLD[name].burst - 7, 0)))
 
+    @rule(
+        name=st.sampled_from(("counter", "calendar")),
+        need=st.integers(1, 30),
+        cost=st.integers(1, 30),
+        late_ms=st.integers(0, 9_999),
+    )
+    def elsewhere(self, name: str, need: int, cost: int, late_ms: int) -> None:
+        """A ticket waits for a counter and longer for a bucket; somebody worse asks for the counter meanwhile."""
+        self._both(
+            Define(name, WORLD[name]),
+            Define("edge", WORLD["edge"]),
+            _take("fill", (name, WORLD[name].burst // 2, 0), ("edge", EDGE, 0), rank=0, waits=False),
+            _take("large", (name, need, 0), ("edge", EDGE // 20, 0), rank=0),
+        )
+        _, denied = self.places.get("large", (None, None))
+        if denied is not None and denied.not_before_ms < END_MS:
+            self.now_ms += late_ms % max(1, denied.not_before_ms - denied.now_ms + 1)
+        self._both(_take("worse", (name, cost, 0), waits=False))
+
     @rule(number=st.integers(90, 130), lease_ms=waits_ms)
     def crowd(self, number: int, lease_ms: int) -> None:
         """More leases than one step may expire end at once, and somebody needs them all."""

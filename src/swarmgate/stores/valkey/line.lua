@@ -91,7 +91,8 @@ local function after_holds(cell, missing)
   end
 end
 
-local function after_slices(cell, missing)
+-- When so much is forgotten; `first`, which would be taken now, goes with the last slice.
+local function after_slices(cell, missing, first, now_ms)
   local order = {}
   for slice in pairs(cell.slices) do order[#order + 1] = slice end
   table.sort(order)
@@ -99,6 +100,7 @@ local function after_slices(cell, missing)
     missing = missing - cell.slices[slice]
     if missing <= 0 then return forgotten_at_ms(cell.limits, slice) end
   end
+  if missing <= first then return forgotten_at_ms(cell.limits, slice_at(cell.limits, now_ms)) end
 end
 
 local function drained_ms(cell, amount)
@@ -115,7 +117,7 @@ local function earliest(cell, rank, cost, reserve, now_ms, first_cost, first_res
   if missing <= 0 then return now_ms end
   if limits.kind == LEASES then return after_holds(cell, missing) end
   if (pending + cost + reserve) * cell.scale > cap then return nil end
-  if cell.slices then return after_slices(cell, missing) end
+  if cell.slices then return after_slices(cell, missing, first_cost or 0, now_ms) end
   if cell.drain > 0 then return now_ms + drained_ms(cell, missing) end
 end
 
