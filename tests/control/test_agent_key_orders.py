@@ -8,6 +8,7 @@ import pytest
 from swarmgate.control.agent_keys import KeyOffice
 from swarmgate.control.link import LinkLost
 from swarmgate.core.errors import BadInput
+from swarmgate.core.scope import NOBODY
 from swarmgate.stores.journal.audit import FILE, Audit
 from swarmgate.stores.sql.agent_keys import AgentKeys
 
@@ -125,3 +126,19 @@ def test_az_13_what_the_gate_cannot_be_told_stands_in_the_audit_all_the_same(tmp
         asyncio.run(KeyOffice(keys, Audit(tmp_path), tell).create({"name": "n"}))
     (change,) = Audit(tmp_path).read().changes
     assert (change.what, change.new["name"]) == ("agent key created", "n")
+
+
+def test_sc_06_a_table_that_was_read_before_a_revocation_does_not_undo_it(tmp_path):
+    """Two processes change keys at once: what the gate hears last is what stands in the file."""
+    heard = []
+    with closing(AgentKeys.opened(tmp_path)) as keys, closing(AgentKeys.opened(tmp_path)) as others:
+        leaked = keys.create("leaked", NOBODY, 1).split("_")[1]
+
+        async def tell(_order, said):
+            if not heard:
+                others.revoke(leaked, 2)  # and its table, without that key, was heard just before
+            heard.append({scope[0] for scope in said["scopes"].values()})
+
+        asyncio.run(KeyOffice(keys, Audit(tmp_path), tell).create({"name": "n"}))
+    assert leaked in heard[0]
+    assert leaked not in heard[-1]
