@@ -96,19 +96,27 @@ class GateRoute:
             return _COOKIE_PATH.sub(lambda found: b"; Path=" + (found[1] or b"/"), value)
         if name != b"location":
             return value
-        try:
-            url = self._gate.join(value.decode("latin-1"))
-            found = _REDIRECT.fullmatch(url.raw_path) if self._is_gate(url) else None
-            if found is None:
-                return value
-            outside = self._library.URL((b"%b://%b%b" % found.group(2, 3, 4)).decode("ascii"))
-        except self._library.InvalidURL:
-            return value  # who follows it is told so by the gate
+        url = self._url(self._gate, value)
+        found = _REDIRECT.fullmatch(url.raw_path) if url is not None and self._is_gate(url) else None
+        if found is None:
+            return value
+        spelled = b"%b://%b%b" % found.group(2, 3, 4)
+        outside = self._url(None, spelled)
+        if outside is None:
+            return spelled  # whoever follows it fails as without a gate
         if found[1]:  # how it came here, for the gate: hops, and whether credentials may follow
             while len(self._marks) >= MOST_MARKS:
                 del self._marks[next(iter(self._marks))]
             self._marks[str(outside)] = found[1]
         return str(outside).encode("ascii")
+
+    def _url(self, base: Any, spelled: bytes) -> Any:
+        """A URL, below `base` if there is one; None if it is none."""
+        text = spelled.decode("latin-1")
+        try:
+            return self._library.URL(text) if base is None else base.join(text)
+        except self._library.InvalidURL:
+            return None
 
     def _may_be_deferral(self, response: Any) -> bool:
         length = response.headers.get("content-length", "")
