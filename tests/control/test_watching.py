@@ -21,7 +21,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
     }  # fmt: skip
     gauges = {
         "open": {"queued": waiting},
-        "oldest_ms": {},
+        "oldest_ms": [["openai", "P1", 4_000]],
         "reused_permille": {"openai": 900},
         "retries_left": [("openai", "m", 10)],
         "keys_out": [("openai", "k1", 4_000)],

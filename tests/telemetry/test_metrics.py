@@ -108,12 +108,12 @@ def test_changes_of_agents_keys_are_counted_without_their_ids():
 
 def test_the_gate_as_it_stands():
     metrics = Metrics(cheap)
-    metrics.state([budget(left=25, waiting=2)], {"queued": 2, "running": 1}, {"P2": 4_000})
+    metrics.state([budget(left=25, waiting=2)], {"queued": 2, "running": 1}, [("openai", "P2", 4_000)])
     assert value(metrics, "budget_used_ratio", target="openai", budget="openai: 5 per 60s", unit="requests") == 0.75
     assert value(metrics, "backlog_calls", target="openai", budget="openai: 5 per 60s", priority="P1") == 2
-    assert value(metrics, "oldest_wait_seconds", priority="P2") == 4
+    assert value(metrics, "oldest_wait_seconds", target="openai", priority="P2") == 4
     assert value(metrics, "open_calls", state="queued") == 2
-    metrics.state([], {}, {})
+    metrics.state([], {}, [])
     assert not [name for name, _ in scraped(metrics) if name in {"swarmgate_open_calls", "swarmgate_backlog_calls"}]
 
 

@@ -108,23 +108,24 @@ class DataOrders:
 
     def standing(self, _said: Said) -> Said:
         """
-        What metrics and alerts look at: budgets, keys that are out, open calls by state, the oldest that waits per class, pools,
-        silent agents.
+        What metrics and alerts look at: budgets, keys that are out, open calls by state, the oldest that waits per target and class,
+        pools, silent agents.
 
         Not the caps of single agents and keys: thousands of them would hold up the loop, and an agent is no label.
         """
         now_ms = self._gate.clock.now_ms()
         calls = self._gate.pump.open
-        oldest: dict[str, int] = {}
+        oldest: dict[tuple[str, str], int] = {}
         for call in calls:
             if call.state.public == "queued":
-                oldest.setdefault(f"P{call.rank}", now_ms - call.arrived_ms)  # they stand in order of arrival
+                place = call.rungs[call.rung].target, f"P{call.rank}"
+                oldest.setdefault(place, now_ms - call.arrived_ms)  # they stand in order of arrival
         heard = self._gate.window.heartbeats.silent() if self._gate.window is not None else []
         return {
             "now_ms": now_ms,
             "budgets": self._budgets((AGENT, KEY)),
             "open": Counter(call.state.public for call in calls),
-            "oldest_ms": oldest,
+            "oldest_ms": [(*place, age_ms) for place, age_ms in oldest.items()],
             "reused_permille": self._reused(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
             "keys_out": self._keys_out(now_ms),

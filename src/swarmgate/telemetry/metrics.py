@@ -115,13 +115,16 @@ class Metrics:
             self.registry.add(names.EJECTIONS, row.target, row.key, "dead" if row.out_ms < 0 else "ejected")
 
     def state(
-        self, budgets: Iterable[Mapping[str, Any]], calls: Mapping[str, int], oldest_ms: Mapping[str, int]
+        self,
+        budgets: Iterable[Mapping[str, Any]],
+        calls: Mapping[str, int],
+        oldest_ms: Iterable[tuple[str, str, int]],
     ) -> None:
         """
         How the gate stands now.
 
         `budgets`: rows with budget, target, unit, state, burst, remaining {P0..P2}, backlog {P0..P2}. `calls`: open ones by state,
-        `oldest_ms`: the age of the one that has waited longest, by class.
+        `oldest_ms`: rows of target, class, and the age of the one that has waited longest.
         """
         told = self.registry
         for name in (names.UTILISATION, names.REMAINING, names.BACKLOG, names.OLDEST, names.OPEN):
@@ -130,8 +133,8 @@ class Metrics:
             self._budget(row)
         for state, count in calls.items():
             told.level(names.OPEN, state, value=count)
-        for priority, age_ms in oldest_ms.items():
-            told.level(names.OLDEST, priority, value=age_ms / 1_000)
+        for target, priority, age_ms in oldest_ms:
+            told.level(names.OLDEST, target, priority, value=age_ms / 1_000)
 
     def keys_out(self, out: Iterable[tuple[str, str, int]]) -> None:
         """Keys that are out: target, key, for how many ms still; -1 = until a person acts."""

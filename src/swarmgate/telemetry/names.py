@@ -65,7 +65,7 @@ BACKLOG = Name("backlog_calls", "gauge", ("target", "budget", "priority"), "Call
 WATCHED = Name(
     "watched_sends", "gauge", ("policy", "verdict"), "Sends seen by policies that only watch: passed, held_back."
 )
-OLDEST = Name("oldest_wait_seconds", "gauge", ("priority",), "Age of the call that has waited longest.")
+OLDEST = Name("oldest_wait_seconds", "gauge", ("target", "priority"), "Age of the call that has waited longest.")
 TURNED_AWAY = Name(
     "turned_away_total", "counter", ("lacks",), "Requests that lacked a good key, or words of who calls."
 )
