@@ -8,7 +8,7 @@ from looking import LIMITED, SAID, read, run
 from stage import either
 
 from eventually import eventually
-from swarmgate.gate.view.events import MOST_LISTENERS
+from swarmgate.gate.view.events import MOST_LISTENERS, MOST_OF_ONE
 
 
 async def never(_stand_in, hit, _writer):
@@ -145,8 +145,15 @@ def test_listeners_are_counted_and_leave():
     async def scene(running, client):
         events = running.gate.window.events
         readers = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(MOST_LISTENERS)]
-        for _, writer in readers:
-            writer.write(b"GET /swarmgate/v1/budgets/events HTTP/1.1\r\nhost: g\r\n\r\n")
+        for number, (_, writer) in enumerate(readers):
+            whose = b"agent-%d" % (number // MOST_OF_ONE)
+            writer.write(
+                b"GET /swarmgate/v1/budgets/events HTTP/1.1\r\nhost: g\r\nx-swarmgate-agent: %b\r\n\r\n" % whose
+            )
+            if number == MOST_OF_ONE:
+                await eventually(lambda: len(events) == MOST_OF_ONE + 1)
+                greedy = await client.get("/swarmgate/v1/budgets/events", headers={"x-swarmgate-agent": "agent-0"})
+                assert (greedy.status_code, "one caller" in greedy.text) == (503, True)
         await eventually(lambda: len(events) == MOST_LISTENERS)
         refused = await client.get("/swarmgate/v1/budgets/events")
         for _, writer in readers:

@@ -16,11 +16,12 @@ from swarmgate.core.scope import Scope
 from swarmgate.core.view import BudgetView, changed
 from swarmgate.gate import answers
 from swarmgate.gate.view.budgets import Budgets
-from swarmgate.gate.view.surface import Query, words
+from swarmgate.gate.view.surface import Query, whose_is, words
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
 MOST_LISTENERS = 64
+MOST_OF_ONE = 32  # of them of one caller: whoever opens streams without end must not keep all others out
 LOOK_AT_MOST = 300  # budgets; some 10 ms of the loop
 QUIET_LOOKS = 40  # looks without news until a comment says that the connection lives: 10 s
 HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
@@ -30,10 +31,11 @@ ALIVE = b": alive\n\n"
 class Listening:
     """One connection that hears what changes."""
 
-    __slots__ = ("_others", "end", "is_behind", "is_paused", "viewer")
+    __slots__ = ("_others", "end", "is_behind", "is_paused", "viewer", "whose")
 
-    def __init__(self, end: ClientEnd, others: "dict[Listening, None]", viewer: Scope) -> None:
+    def __init__(self, end: ClientEnd, others: "dict[Listening, None]", viewer: Scope, whose: bytes) -> None:
         self.end = end
+        self.whose = whose
         self.viewer = viewer
         self.is_behind = True
         self.is_paused = False
@@ -72,14 +74,18 @@ class Events:
     def __len__(self) -> int:
         return len(self._listening)
 
-    def begin(self, end: ClientEnd, _head: RequestHead, query: Query, viewer: Scope) -> Listening | None:
+    def begin(self, end: ClientEnd, head: RequestHead, query: Query, viewer: Scope) -> Listening | None:
         """Somebody begins to listen; the first event comes with the next look."""
         words(query)
         if len(self._listening) >= MOST_LISTENERS:
             end.respond(*answers.refusal(Reason.GATE_BUSY, f"At most {MOST_LISTENERS} may listen at once."))
             return None
+        whose = whose_is(head, viewer)
+        if sum(one.whose == whose for one in self._listening) >= MOST_OF_ONE:
+            end.respond(*answers.refusal(Reason.GATE_BUSY, f"At most {MOST_OF_ONE} of one caller may listen at once."))
+            return None
         end.start_stream(200, HEAD)
-        listening = Listening(end, self._listening, viewer)
+        listening = Listening(end, self._listening, viewer, whose)
         self._listening[listening] = None
         return listening
 

@@ -24,7 +24,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import Scope
 from swarmgate.gate import answers
 from swarmgate.gate.identity import RANKS
-from swarmgate.gate.view.surface import Query, relative, told, words
+from swarmgate.gate.view.surface import Query, relative, told, whose_is, words
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
@@ -36,7 +36,6 @@ LOOKS_A_TURN = 256
 FINDS_A_TURN = 8  # steps; a host that nobody has called takes a tenth of a millisecond
 LONGEST_STEP_MS = 3_600_000
 RESTS = 3  # times as long as a plan took, until the next is begun: plans get a quarter of the loop at most
-_AGENT = b"x-swarmgate-agent"
 _KINDS = {BlockKind.TIME: "time", BlockKind.LINE: "line", BlockKind.EVENT: "event", BlockKind.NEVER: "never"}
 _Units = Annotated[int, Meta(ge=0, le=10**9)]
 
@@ -102,7 +101,7 @@ class Plans:
             return None
         if b"expect" in head.fields:
             end.want_body()
-        return Request(self, end, viewer, viewer.id.encode() or head.fields.get(_AGENT, b""))
+        return Request(self, end, viewer, whose_is(head, viewer))
 
     def make(self, request: "Request", body: bytes) -> None:
         """Plan what was asked, after the plans that were asked for before. Errors: `BadInput`."""

@@ -22,6 +22,7 @@ from swarmgate.http1.head import RequestHead
 
 PREFIX = b"/swarmgate/v1/"
 LONGEST_QUERY = 2_048
+_AGENT = b"x-swarmgate-agent"
 _FRESH = (b"cache-control", b"no-store")
 
 Query = Mapping[str, str]
@@ -105,6 +106,11 @@ def _query(asked: bytes) -> dict[str, str]:
     if len(query) != len(pairs):
         raise BadInput("query", "has a word twice")
     return query
+
+
+def whose_is(head: RequestHead, viewer: Scope) -> bytes:
+    """Who asks, where nobody may ask for all there is: its key, or the name that it says."""
+    return viewer.id.encode() or head.fields.get(_AGENT, b"")
 
 
 def words(query: Query, *known: str) -> list[str]:
