@@ -24,7 +24,7 @@ CONNECTIONS = 8  # of one agent; more would be a bug of the agent
 HEARTBEAT_S = 15.0
 CONNECTS_PER_S = 1_000
 GATHERED_BY_S = 20.0
-LATEST_S = 2.0  # how long a run waits for what is still open
+LATEST_S = 1.0  # how long a run waits for what is still open
 
 
 class Job:

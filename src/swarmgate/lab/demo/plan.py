@@ -21,7 +21,7 @@ from swarmgate.lab.workload import stream
 
 WINDOW_MS = 10_000
 OVERLOAD_PERCENT = 120
-CALM_PERCENT = 85
+CALM_PERCENT = 89
 CALLS_PER_AGENT_MINUTE = 4.0
 LARGEST_TOKENS = 16_384
 TOKENS_PER_REQUEST = 200  # limits as providers publish them: 10,000 requests beside 2 M tokens a minute
