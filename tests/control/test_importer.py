@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from story import Story, import_all, table
 
 from swarmgate.control.importer import Importer
-from swarmgate.core.price import MOST_TOKENS
+from swarmgate.core.price import MOST_TOKENS, NO_COUNT
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql import tables
 from swarmgate.stores.sql.ledger import FILE
@@ -104,18 +104,22 @@ def test_prices_and_usage_by_hour(tmp_path):
     story.answered("c2", agent="a1")
     story.answered("c3", agent="a2", model="unknown")
     story.ends(story.leaves("c4"), prompt_tokens=-5, output_tokens=1 << 60)
+    story.ends(story.leaves("c5", model="unknown"), prompt_tokens=NO_COUNT, output_tokens=NO_COUNT)
     importer = import_all(
         story.write().folder, lambda _t, model, sent, got, _c, _at: sent + got if model == "m" else None
     )
     costs = {row["call"]: row["cost_micro"] for row in table(importer, tables.attempts)}
-    assert costs == {"c1": 12, "c2": 12, "c3": None, "c4": None}
+    assert costs == {"c1": 12, "c2": 12, "c3": None, "c4": None, "c5": None}
     usage = {row["agent"] + row["model"]: row for row in table(importer, tables.usage)}
     assert (usage["a1m"]["attempts"], usage["a1m"]["cost_micro"], usage["a1m"]["unpriced"]) == (3, 24, 1)
     assert usage["a1m"]["prompt_tokens"] == 18
     assert usage["a1m"]["output_tokens"] == 6 + MOST_TOKENS
     assert (usage["a2unknown"]["cost_micro"], usage["a2unknown"]["unpriced"]) == (0, 1)
     doubtful = [row for row in table(importer, tables.events) if row["kind"] == tables.DOUBTFUL]
-    assert [(row["call"], row["target"], row["reason"]) for row in doubtful] == [("c4", "up", "usage")]
+    assert [(row["call"], row["target"], row["reason"]) for row in doubtful] == [
+        ("c4", "up", "usage"),
+        ("c5", "up", "usage"),
+    ]
     assert str(1 << 60) in doubtful[0]["detail"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stage import DONE, FINISH, ROLE, USAGE, event, token
 
 from swarmgate.gate import taps
-from swarmgate.gate.taps import NO_CACHE, NO_USAGE, StreamTap, data_of, read_answer, read_cached, read_tail
+from swarmgate.gate.taps import ABSURD, NO_CACHE, NO_USAGE, StreamTap, data_of, read_answer, read_cached, read_tail
 from swarmgate.providers.errors import read_error_body
 
 COMMENT = b": OPENROUTER PROCESSING\n\n"
@@ -174,8 +174,11 @@ def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
         (b'{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":0}}', (5, 2), None),
         (b'{"usage":{"input_tokens":5,"output_tokens":2},"error":null}', (5, 2), None),
         (b'{"usage":null}', NO_USAGE, None),
-        (b'{"usage":{"prompt_tokens":"5"}}', NO_USAGE, None),
-        (b'{"usage":7,"error":{"message":"m"}}', NO_USAGE, ("", "", "m", "")),
+        (b'{"usage":{"prompt_tokens":"5"}}', ABSURD, None),
+        (b'{"usage":{"prompt_tokens":5.5,"completion_tokens":1}}', ABSURD, None),
+        (b'{"usage":{"prompt_tokens":-5,"completion_tokens":1,"total_tokens":-4}}', ABSURD, None),
+        (b'{"usage":{"input_tokens":5,"output_tokens":-2}}', ABSURD, None),
+        (b'{"usage":7,"error":{"message":"m"}}', ABSURD, ("", "", "m", "")),
         (b'{"error":"broken"}', NO_USAGE, ("", "", "broken", "")),
         (b'{"error":{}}', NO_USAGE, None),
         (b"no json", NO_USAGE, None),

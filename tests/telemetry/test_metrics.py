@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import swarmgate.telemetry
 from facts import START_MS, budget, end, intent, note
+from swarmgate.core.price import NO_COUNT
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
 from swarmgate.telemetry.alerts import RULES
@@ -76,8 +77,8 @@ def test_a_key_that_is_out_counts_down_and_comes_back():
 
 def test_a_use_that_no_call_can_have_is_flagged_and_not_counted():
     metrics = Metrics(cheap)
-    metrics.hear([note(output_tokens=1 << 60), note(output_tokens=50)])
-    assert value(metrics, "doubtful_usage_total", target="openai", model="m") == 1
+    metrics.hear([note(output_tokens=1 << 60), note(output_tokens=50), note(output_tokens=NO_COUNT)])
+    assert value(metrics, "doubtful_usage_total", target="openai", model="m") == 2
     who = {"target": "openai", "key": "k1", "model": "m", "task_type": ""}
     assert value(metrics, "tokens_total", **who, direction="output") == 50
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from swarmgate.control.pricing import Pricer
-from swarmgate.core.price import MOST_TOKENS
+from swarmgate.core.price import MOST_TOKENS, NO_COUNT
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.changes import Changes, Values
 from swarmgate.stores.sql.tables import CEILING, DOUBTFUL
@@ -123,6 +123,8 @@ class Gathering:
         most = max(row.prompt_tokens, row.output_tokens, row.cached_tokens)
         if most > MOST_TOKENS:
             self._event(row, DOUBTFUL, row.call, row.target, "usage", told=most, counted=MOST_TOKENS)
+        elif NO_COUNT in {row.prompt_tokens, row.output_tokens}:
+            self._event(row, DOUBTFUL, row.call, row.target, "usage", told="no count")
         cost = None
         if prompt is not None and output is not None:
             cost = self._price(row.target, row.model, prompt, output, cached or 0, row.at_ms)

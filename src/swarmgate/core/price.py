@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 MILLION = 1_000_000
 MOST_TOKENS = 100_000_000  # of one call: ten times the longest context there is; a target that tells more lies (LG-12)
+NO_COUNT = -2  # what a target told is no number of tokens; -1 = it told none
 
 # What a million tokens cost, by the size of the prompt: (from so many prompt tokens on, micro-units). Crossing a step
 # prices all tokens anew, as providers do. Empty = the provider names no such price.

@@ -11,6 +11,7 @@ import re
 import msgspec
 from msgspec import Raw
 
+from swarmgate.core.price import NO_COUNT
 from swarmgate.providers.errors import Failure, failure_at
 
 UNKNOWN = -1
@@ -47,10 +48,11 @@ class _Shape(msgspec.Struct):
     x_groq: Raw = Raw(b"")
 
 
-Usage = tuple[int, int]  # tokens in and out as the target counted them; UNKNOWN until it says so
+Usage = tuple[int, int]  # tokens in and out as the target counted them; below 0 until it says so
 Cached = tuple[int, int]  # prompt tokens read from a cache (UNKNOWN until told), and those that `Usage` does not hold
 NO_CACHE: Cached = (UNKNOWN, 0)
 NO_USAGE: Usage = (UNKNOWN, UNKNOWN)
+ABSURD: Usage = (NO_COUNT, NO_COUNT)
 
 
 class _Counts(msgspec.Struct):
@@ -109,6 +111,8 @@ def read_cached(raw: bytes | bytearray, before: Cached = NO_CACHE) -> Cached:
 
 def _usage(counts: _Counts, before: Usage) -> Usage:
     """Later counts of a stream complete earlier ones; thoughts may stand in the total only, embeddings have no output."""
+    if min(counts.prompt_tokens, counts.input_tokens, counts.completion_tokens, counts.output_tokens) < UNKNOWN:
+        return _doubted(before)
     sent = max(counts.prompt_tokens, counts.input_tokens)
     got = max(counts.completion_tokens, counts.output_tokens)
     if sent >= 0 and counts.total_tokens >= 0:
@@ -122,7 +126,12 @@ def _read_usage(raw: Raw | bytes, before: Usage) -> Usage:
     try:
         return _usage(_decode_counts(raw), before)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return before
+        return _doubted(before)
+
+
+def _doubted(before: Usage) -> Usage:
+    """What is told is no count: what was told before it stays."""
+    return ABSURD if before == NO_USAGE else before
 
 
 class StreamTap:

@@ -63,7 +63,7 @@ class Till:
         (prompt, output), (read, apart) = usage, cached
         read = max(0, read)
         used = Used(*(min(MOST_TOKENS, told) for told in (prompt + apart, output, read, max(0, apart - read))))  # LG-12
-        return UNKNOWN if UNKNOWN in usage else self._cost_at(call.rungs[call.rung], call.model, provider, used)
+        return UNKNOWN if min(usage) < 0 else self._cost_at(call.rungs[call.rung], call.model, provider, used)
 
     def _cost_at(self, rung: Rung, model: str, provider: str, used: Used) -> int:
         cost = self._prices.cost_micro(rung.model or model, provider, used, rung.target)

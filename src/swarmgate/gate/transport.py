@@ -189,7 +189,7 @@ class Attempt(Wire):
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if an answer did not say."""
         sent, got = self.usage
-        if got == UNKNOWN:
+        if got < 0:
             return 0 if self.status >= 400 else UNKNOWN  # an error is no output
         if got > MOST_TOKENS:
             got = MOST_TOKENS  # as the ledger counts it (reliability LG-12); else one lie would shut a budget for weeks

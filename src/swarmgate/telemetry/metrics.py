@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from swarmgate.core.caps import AGENT, KEY
-from swarmgate.core.price import MOST_TOKENS
+from swarmgate.core.price import MOST_TOKENS, NO_COUNT
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
 from swarmgate.telemetry.registry import Registry
@@ -74,7 +74,7 @@ class Metrics:
             ("cached", row.cached_tokens),
             ("output", row.output_tokens),
         ):
-            if tokens > MOST_TOKENS:
+            if tokens > MOST_TOKENS or tokens == NO_COUNT:
                 told.add(names.DOUBTFUL, row.target, row.model)
             elif tokens > 0:
                 told.add(names.TOKENS, *who, direction, amount=tokens)

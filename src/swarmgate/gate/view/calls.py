@@ -14,7 +14,7 @@ from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
 from swarmgate.core.scope import Scope
 from swarmgate.facts.prices import PriceBook, is_read, listed
-from swarmgate.gate.taps import NO_USAGE, UNKNOWN, Usage
+from swarmgate.gate.taps import NO_USAGE, Usage
 from swarmgate.gate.view.surface import Query, number, words
 from swarmgate.gate.view.viewer import is_own
 
@@ -78,8 +78,8 @@ class Calls:
         return {
             "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
             "usage": {
-                "prompt_tokens": None if prompt == UNKNOWN else prompt,
-                "output_tokens": None if output == UNKNOWN else output,
+                "prompt_tokens": None if prompt < 0 else prompt,
+                "output_tokens": None if output < 0 else output,
             },
             "cost_micro_usd": self._costs.of(call, usage),
             "streamed": call.committed,
@@ -105,7 +105,7 @@ class Costs:
         """Micro-dollars; None where nobody knows the price, or the target told no usage."""
         rung = call.rungs[call.rung]
         model, used = rung.model or call.model, Used(*usage)
-        if UNKNOWN in usage or not model:
+        if min(usage) < 0 or not model:
             return None
         own = self._prices.own(model, rung.target)
         if own is not None:

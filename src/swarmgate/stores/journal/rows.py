@@ -3,10 +3,10 @@ What stands in the journal: one row per fact, an array in one line of JSON, name
 
 Rows only grow at their end, with defaults: an older row is read by newer code, and the other way round. `seq` counts the
 rows of a journal and never goes back, over restarts either; a number that is missing is a row that was not recorded.
-Instants are ms of the gate's clock (since the epoch, going on evenly); `""`, 0 and `()` mean: not said, and -1: not known.
-Who reads rows as they come (the ledger, metrics, log lines) may rely on: an `Intent` precedes its request's first byte;
-each `Intent` is answered by one `Note`, or its gate died; each call ends once, in a `Note` with `end` or in an `End`.
-In the file a note is a `Done`, which says nothing that its intent said; `noted` puts them together.
+Instants are ms of the gate's clock (since the epoch, going on evenly); `""`, 0 and `()` mean: not said, -1: not known, and
+-2 of tokens: what was told is no count. Who reads rows as they come (the ledger, metrics, log lines) may rely on: an `Intent`
+precedes its request's first byte; each `Intent` is answered by one `Note`, or its gate died; each call ends once, in a `Note`
+with `end` or in an `End`. In the file a note is a `Done`, which says nothing that its intent said; `noted` puts them together.
 """
 
 from typing import Final
