@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/swarmgate"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs/guide.md").read_text()
 REASONS = ROOT / "docs/reasons.md"
 GROUP = typer.main.get_command(app)
 COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(None)}
@@ -100,12 +101,12 @@ def test_the_tables_of_codes_are_current():
 
 
 def test_every_command_is_told():
-    assert set(re.findall(r"^- `swarmgate ([\w-]+)", README, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^- `swarmgate ([\w-]+)", GUIDE, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_options_of_a_command_are_told_and_no_others(name):
-    (told,) = re.findall(rf"^- `swarmgate {name}\b([^`]*)`", README, re.MULTILINE)
+    (told,) = re.findall(rf"^- `swarmgate {name}\b([^`]*)`", GUIDE, re.MULTILINE)
     command = COMMANDS[name]
     told_commands = [one for one in getattr(command, "commands", {"": command}).values() if not one.hidden]
     options = {o for one in told_commands for param in one.params for o in param.opts if o.startswith("-")}
@@ -119,15 +120,15 @@ def test_every_target_of_make_is_told():
 
 
 def test_every_shipped_scenario_is_told():
-    assert first_cells(section(README, "Scenarios")) == set(shipped())
+    assert first_cells(section(GUIDE, "Scenarios")) == set(shipped())
 
 
 def test_every_word_that_callers_may_say_is_told():
-    assert first_cells(section(README, "What callers may say")) == set(NAMES)
+    assert first_cells(section(GUIDE, "What callers may say")) == set(NAMES)
 
 
 def test_the_example_of_a_configuration_loads():
-    text = "\n".join(fenced(README, "toml"))
+    text = "\n".join(fenced(GUIDE, "toml"))
     read = config.parse(text, dict.fromkeys(re.findall(r"env:(\w+)", text), "a-key"))
     assert set(wiring.plan(read).ladders.names) == set(tomllib.loads(text)["routes"])
 
