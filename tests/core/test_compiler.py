@@ -7,9 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swarmgate.core.compiler import Published, Unit, compile_limit
+from swarmgate.core import kernel
+from swarmgate.core.answers import Granted
+from swarmgate.core.book import Book, Take, first_score
+from swarmgate.core.compiler import WAY, Published, Unit, compile_limit
 from swarmgate.core.floors import floors
 from swarmgate.core.limits import EXACT, BadLimit, BudgetKind
+from swarmgate.core.routing import budget, route
 
 PRESETS = json.loads((Path(__file__).parents[1] / "data/presets.json").read_text())["limits"]
 
@@ -118,6 +122,57 @@ def test_a_day_is_counted_in_slices_and_a_known_reset_in_one():
     assert (known.limits.slices, known.limits.anchor_ms) == (1, 7 * 3_600_000)
     assert known.yield_permille == 800
     assert day.limits.window_ms < EXACT
+
+
+counted = st.builds(
+    Published,
+    st.integers(1, 10**6),
+    st.sampled_from((3_600_000, 86_400_000, 3_600_001, 2_592_000_000)),
+    st.sampled_from((Unit.REQUESTS, Unit.TOKENS, Unit.INPUT_TOKENS, Unit.BYTES, Unit.POINTS)),
+    headroom_percent=st.sampled_from((1, 37, 80, 100)),
+    largest=st.tuples(*[st.sampled_from((1, 7, 1_000))] * 3),
+    reset_ms=st.sampled_from((None, 0, 1_234)),
+)
+
+
+@given(counted)
+def test_a_counter_leaves_room_for_what_was_on_its_way_when_a_window_began(published):
+    try:
+        made = compile_limit(published)
+    except BadLimit:
+        return  # the headroom leaves no call
+    way = made.way()
+    assert way is not None
+    assert min(way.burst, made.limits.burst) >= max(published.largest)
+    has_room = published.amount >= 2 * max(published.largest)
+    assert way.burst + made.limits.burst <= published.amount + (0 if has_room else max(published.largest))
+    assert made.limits.burst * 100 <= published.amount * published.headroom_percent
+
+
+@pytest.mark.parametrize("reset_ms", [None, 0])
+def test_no_window_at_the_target_holds_more_than_a_counter_s_limit_however_late_requests_arrive(reset_ms):
+    day_ms, first_ms = 86_400_000, 30 * 86_400_000
+    limit = budget("day", Published(1_000, day_ms, reset_ms=reset_ms))
+    demands = route("key", [limit]).demands(0, 0)
+    book = Book(0)
+    book.now_ms = first_ms - 1
+    for name, limits in limit.limits():
+        kernel.define(book, name, limits)
+
+    def sent(now_ms):
+        asked = [
+            Take(f"{now_ms} {n}", f"{now_ms} {n}", 0, first_score(0), (demands,), 9 * day_ms) for n in range(1_001)
+        ]
+        return [one.lease for one in asked if isinstance(kernel.take(book, one._replace(waits=False), now_ms), Granted)]
+
+    arrived, on_its_way = 0, sent(first_ms - 1)
+    assert on_its_way
+    for now_ms in range(first_ms, first_ms + day_ms, day_ms // 10):  # one window at the target
+        arrived += len(on_its_way)
+        for lease in on_its_way:
+            kernel.settle(book, lease, (("day" + WAY, 1, 0),), now_ms, last=False)
+        on_its_way = sent(now_ms)
+    assert 800 <= arrived <= 1_000
 
 
 @pytest.mark.parametrize("limit", PRESETS, ids=lambda one: f"{one['id']}-{one['amount']}-{one['per_s']}")

@@ -4,7 +4,7 @@ From what a provider publishes, "N per W", to a budget that cannot break it at t
 Of the kinds that keep the promise the one with the best yield is chosen. A bucket keeps
 `floor(2 * burst + rate * (W + X)) + U <= N`: X is the age at which a token is no longer spent, U what may be on its
 way, and the second burst is what one fault may add (design 2: P1), so that even then the target sees no more than N.
-Slots are busy from send until the answer begins, plus W / headroom: exact for any latency. A counter counts slices.
+Slots are busy from send until the answer begins, plus W / headroom: exact for any latency. A counter counts slices; with U it holds no more than N.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class Compiled:
     def way(self) -> Limits | None:
         """The places for what is on its way, taken with the budget itself; None where the kind needs none."""
         limits = self.limits
-        if limits.kind is not BudgetKind.LEVEL or not self.undelivered:
+        if limits.kind is BudgetKind.LEASES or not self.undelivered:
             return None
         line = f"{limits.line}{WAY}" if limits.line else ""
         return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing)
@@ -107,7 +107,7 @@ def _candidates(published: Published) -> list[Compiled | None]:
     if published.unit is Unit.CONCURRENT:
         return [_concurrency(published)]
     if published.window_ms >= COUNTER_FROM_MS or published.unit is Unit.MICRO:
-        return [_counter(published)]
+        return [_counter(published, ways=published.unit not in {Unit.MICRO, Unit.OUTPUT_TOKENS})]
     kinds = [_bucket(published)]
     unspaced = published.burst is None or published.burst >= published.amount
     if (
@@ -124,7 +124,7 @@ def compile_cap(published: Published) -> Compiled:
     Nothing is kept back for what is on its way, since nobody else counts. Errors: `BadLimit`.
     """
     _check(published)
-    return _concurrency(published) if published.unit is Unit.CONCURRENT else _counter(published)
+    return _concurrency(published) if published.unit is Unit.CONCURRENT else _counter(published, ways=False)
 
 
 def fresh_ms(window_ms: int) -> int:
@@ -223,10 +223,19 @@ def _concurrency(published: Published) -> Compiled:
     return Compiled(limits, published.amount, EXACT - 1, 1_000)
 
 
-def _counter(published: Published) -> Compiled:
-    cap = published.amount * published.headroom_percent // 100
-    if cap < max(published.largest):
-        raise BadLimit("amount", published.amount, "less than one call is left below the headroom")
+def _counter(published: Published, *, ways: bool) -> Compiled:
+    """
+    What is on its way when a window begins counts in that window at the target: the cap leaves room for it.
+
+    Where all of a limit is to be used and it holds no second call, none is left: a call may then be late by a window.
+    """
+    amount, largest = published.amount, max(published.largest)
+    cap = amount * published.headroom_percent // 100
+    if cap < largest:
+        raise BadLimit("amount", amount, "less than one call is left below the headroom")
+    undelivered = max(largest, amount - cap) if ways else 0
+    if amount - undelivered >= largest:
+        cap = min(cap, amount - undelivered)
     aligned = published.reset_ms is not None
     slices = 1 if aligned else SLICES
     limits = Limits(
@@ -239,5 +248,5 @@ def _counter(published: Published) -> Compiled:
         line=published.line,
         sharing=published.sharing,
     )
-    share = cap * 1_000 // published.amount
-    return Compiled(limits, 0, EXACT - 1, share if aligned else share * slices // (slices + 1))
+    share = cap * 1_000 // amount
+    return Compiled(limits, undelivered, EXACT - 1, share if aligned else share * slices // (slices + 1))

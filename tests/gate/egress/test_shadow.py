@@ -73,7 +73,7 @@ def test_it_charges_an_answer_s_bytes_as_they_were():
             await on.get("http://a.org/")
         return seen(on)
 
-    passed, held_back = run(act, "800_000 bytes per 1h", lambda _hit: whole(body=bytes(250_000)))
+    passed, held_back = run(act, "900_000 bytes per 1h", lambda _hit: whole(body=bytes(250_000)))
     assert (passed, held_back) == (3, 2)  # a quarter is kept for P0
 
 
@@ -90,7 +90,7 @@ def test_what_something_else_holds_back_was_not_sent():
 def test_a_reload_begins_anew_where_the_limit_is_another():
     async def act(on):
         counts = []
-        for limits in ("1 per 1h", "1 per 1h", "2 per 1h"):
+        for limits in ("1 per 1h", "1 per 1h", "3 per 1h"):
             on.gate.egress.replace(egress_plan(config.parse(WATCH.format(FAST, limits), {})))
             await on.get("http://a.org/")
             counts.append(seen(on))
