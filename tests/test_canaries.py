@@ -23,7 +23,7 @@ TESTS = {
 @pytest.mark.parametrize(("name", "text"), TESTS.items(), ids=TESTS)
 def test_whoever_leaves_a_canary_fails(tmp_path, name, text):
     here = Path(__file__).parent
-    for file in ("conftest.py", "canaries.py"):
+    for file in ("conftest.py", "canaries.py", "struck.py"):
         shutil.copy(here / file, tmp_path)
     (tmp_path / "test_it.py").write_text(f"KEY = 'sk-' + 'canary-0f3c'\n{text}\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]

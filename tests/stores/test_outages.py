@@ -155,29 +155,27 @@ def test_a_crowd_is_told_at_once_and_the_others_as_ever(own_server):
     asyncio.run(main())
 
 
-def ran(client):
-    """Scripts that the server has run."""
-    return client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]
+def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server, tmp_path):
+    told = [tmp_path / name for name in ("g1", "g2", "g3")]
 
+    def said():
+        return [line.split() for file in told for line in file.read_text().splitlines(keepends=True) if line[-1] == "\n"]
 
-def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server):
-    gates = [
-        subprocess.Popen([sys.executable, GATES, own_server.url, name], stdout=subprocess.PIPE, text=True)
-        for name in ("g1", "g2", "g3")
-    ]
+    gates = []
     try:
-        busy = own_server.client
-        at_last(lambda: int(busy.hget("{sg:d}b:slots", "pending") or 0) == 3)
-        scripts = ran(busy)
-        at_last(lambda: ran(busy) > scripts + 200)
+        for file in told:
+            with file.open("w") as out:
+                gates.append(subprocess.Popen([sys.executable, GATES, own_server.url, file.name], stdout=out))
+        at_last(lambda: len(said()) > 20)
         gates[0].kill()
-        at_last(lambda: ran(busy) > scripts + 600)
+        at_last(lambda: len(said()) > 60)
     finally:
         for gate in gates:
             gate.kill()
-    lines = [line.split() for gate in gates for line in gate.communicate()[0].splitlines()]
+            gate.wait()
+    lines = said()
     granted = {line[0]: (int(line[1]), int(line[2])) for line in lines if len(line) == 3}
-    assert len(granted) > 10  # some 150 on a machine of its own
+    assert len(granted) > 20
     assert most_in_any_window(sorted((now_ms, 1) for now_ms, _ in granted.values()), 40, 200, 1_000)
     ended = {line[0] for line in lines if line[1] == "ended"}
     left = [expires_ms for lease, (_, expires_ms) in granted.items() if lease not in ended]
