@@ -159,7 +159,9 @@ def test_a_gate_that_is_killed_leaves_nothing_that_does_not_end(own_server, tmp_
     told = [tmp_path / name for name in ("g1", "g2", "g3")]
 
     def said():
-        return [line.split() for file in told for line in file.read_text().splitlines(keepends=True) if line[-1] == "\n"]
+        return [
+            line.split() for file in told for line in file.read_text().splitlines(keepends=True) if line[-1] == "\n"
+        ]
 
     gates = []
     try:

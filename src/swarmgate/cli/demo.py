@@ -4,8 +4,7 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +12,13 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli.exits import Exit
+from swarmgate.lab.demo.children import ending_in_order
 from swarmgate.lab.demo.figures import ArmFigures
 from swarmgate.lab.demo.live import LiveScreen
 from swarmgate.lab.demo.page import can_draw, page
 from swarmgate.lab.demo.plan import MODEL, DemoPlan, Lengths, make_plan
 from swarmgate.lab.demo.run import run_demo, world
-from swarmgate.lab.demo.table import as_json, as_promises, as_table, broken, promises, verdict
+from swarmgate.lab.demo.table import as_json, as_promises, as_table, as_words, broken, promises, verdict
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.mix import MIX
 
@@ -30,8 +30,8 @@ USE_IT = """
 and where your agents run:
   export OPENAI_BASE_URL=http://127.0.0.1:8787/v1 OPENAI_API_KEY=unused
 [bold]More to see[/] (swarmgate is in .venv/bin):
-  swarmgate lab learn        # how limits are found that nobody told
-  swarmgate lab incident     # what a mean hides, and the alert that sees it
+  swarmgate lab learn        # how limits are found that nobody told; a minute
+  swarmgate lab incident     # what a mean hides, and the alert that sees it; five minutes
   swarmgate plan-capacity    # how many keys a swarm needs"""
 
 
@@ -53,7 +53,7 @@ def demo(
     except (LabError, OSError) as error:
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    with _ending_in_order():
+    with ending_in_order():
         try:
             with LiveScreen(talk, plan) as screen:
                 found = run_demo(plan, place, screen)
@@ -84,6 +84,7 @@ def _show(plan: DemoPlan, found: Sequence[ArmFigures], folder: Path, *, as_json_
         return
     console = Console()
     console.print(as_table(plan, found))
+    console.print(as_words(found), highlight=False)
     console.print(as_promises(promises(plan, found)))
     why = verdict(plan, found)
     if why:
@@ -111,17 +112,3 @@ def _stay(plan: DemoPlan, folder: Path, talk: Console) -> None:
         talk.print(f"\n{told}\nWhat is left: swarmgate budgets --gate {gate}", soft_wrap=True)
         talk.print(f"What else it says stands in {folder / 'kept' / 'gate.log'}. Ctrl-C ends it.", soft_wrap=True)
         signal.pause()
-
-
-@contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """SIGTERM ends the children as Ctrl-C does."""
-
-    def end(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -16,6 +16,7 @@ from swarmgate.cli.lab_learn import learn
 from swarmgate.cli.listing import Listing
 from swarmgate.engine.loops import new_event_loop
 from swarmgate.lab import incident_live, processes
+from swarmgate.lab.demo.children import ending_in_order
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.incident import BATCH, PROVIDER
 from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, ProviderPlan, StandInPlan, load_plan
@@ -64,7 +65,11 @@ def incident(
     place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-incident-"))
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with incident_live.world(place) as places, asyncio.Runner(loop_factory=new_event_loop) as runner:
+        with (
+            ending_in_order(),
+            incident_live.world(place) as places,
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
             told = runner.run(incident_live.play(places, seconds, lambda text: talk.print(text, highlight=False)))
     except (LabError, OSError) as error:
         raise _stop(Exit.FAILED, error) from None

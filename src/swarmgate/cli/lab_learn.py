@@ -13,6 +13,7 @@ from rich.text import Text
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.telling import Telling
+from swarmgate.lab.demo.children import ending_in_order
 from swarmgate.lab.demo.hidden import AT_ONCE, TOLD, TRUE, WINDOW_MS, HostFigures, run_hidden
 from swarmgate.lab.errors import LabError
 
@@ -25,10 +26,17 @@ def learn(
 ) -> None:
     """Show how a gate finds limits of which it was told wrongly: five hosts, each counting in its own way."""
     try:
-        with tempfile.TemporaryDirectory(prefix="swarmgate-learn-") as folder, Telling() as telling:
+        with (
+            ending_in_order(),
+            tempfile.TemporaryDirectory(prefix="swarmgate-learn-") as folder,
+            Telling() as telling,
+        ):
             found = run_hidden(seconds, Path(folder), lambda passed: telling.at("learning", min(1.0, passed / seconds)))
     except (LabError, OSError) as error:
         print(error, file=sys.stderr)
+        raise typer.Exit(Exit.FAILED) from None
+    except KeyboardInterrupt:
+        print("stopped; nothing is left running", file=sys.stderr)
         raise typer.Exit(Exit.FAILED) from None
     if as_json:
         hosts = [one._asdict() | {"parts": [part._asdict() for part in one.parts], "found": one.found} for one in found]

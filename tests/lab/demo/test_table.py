@@ -3,10 +3,10 @@
 import json
 
 from swarmgate.lab.demo.arm import Progress
-from swarmgate.lab.demo.figures import Evidence, Lines, Times, figures, lines_of
+from swarmgate.lab.demo.figures import Evidence, Lines, Times, Waits, figures, lines_of
 from swarmgate.lab.demo.machine import Machine
 from swarmgate.lab.demo.plan import Lengths, make_plan
-from swarmgate.lab.demo.table import as_json, broken, promises, verdict
+from swarmgate.lab.demo.table import as_json, as_words, broken, promises, verdict
 
 SMALL = make_plan(40, Lengths(0, 30, 0, 0, 0))
 WHOLE = SMALL._replace(agents=2_000, lengths=Lengths())
@@ -59,3 +59,12 @@ def test_the_fewest_connected_after_the_first_window_count():
 
     assert lines_of([at(1.0, 3), at(15.0, 38), at(29.0, 37), at(30.0, 40)]) == Lines(37, 40, 9, 2)
     assert lines_of([at(0.5, 12)]).kept == 12
+
+
+def test_words_say_what_agents_paid_without_a_gate_and_who_waits_behind_it():
+    (gate,) = arm(waits={"P2": Waits(9, 8_368, 19_000)})
+    direct = gate._replace(name="direct", refused=2_007, over_limit={"k": 4_118})
+    told = as_words([gate, direct])
+    assert "2,007 refusals, 4,118 arrivals over a limit" in told
+    assert "P2 (cleaning), 8.4 s at the median" in told
+    assert "direct" not in as_words([gate, gate])

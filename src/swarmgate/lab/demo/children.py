@@ -5,6 +5,7 @@ Their words on stderr go to a file each in the demo's folder, so that a failure 
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,6 +93,24 @@ class Child:
     def wait(self) -> int:
         """Its exit code, when it has ended by itself."""
         return self._process.wait()
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """A stop and a terminal that is gone end the children as Ctrl-C does: with KeyboardInterrupt."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # nohup stays what it is
+    for number in heard:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
 
 
 @contextmanager

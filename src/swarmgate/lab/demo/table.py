@@ -76,6 +76,26 @@ def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
     return table
 
 
+def as_words(found: Sequence[ArmFigures]) -> str:
+    """What the columns mean: what agents without the gate paid for, and who waits behind it, on purpose."""
+    gate = found[0]
+    lines = [
+        f"[bold]{arm.name}[/]: {arm.refused:,} refusals, {sum(arm.over_limit.values()):,} arrivals over a limit, "
+        f"{arm.fates['gave_up'] + arm.fates['failed']:,} calls given up. Its waits are those of the calls that were answered."
+        for arm in found[1:]
+        if arm.refused or arm.over_limit
+    ]
+    late = gate.waits.get("P2")
+    if late is not None:
+        lines.append(
+            f"[bold]{gate.name}[/]: no limit is broken, so somebody waits: P2 (cleaning), {late.p50_ms / 1_000:.1f} s at the median."
+        )
+    lines.append(
+        "P0 are hypotheses, P1 literature and protocols, P2 cleaning. Deferred: told when to come back, and not sent."
+    )
+    return "\n".join(lines)
+
+
 def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
     """What the gate's arm was to show."""
     gate, over = found[0], sum(found[0].over_limit.values())
