@@ -26,7 +26,7 @@ NO = frozenset({403, 429, 503})
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 STREAMED = frozenset({"hypotheses", "literature"})
 # Whoever cleans up has other work: it hardly stands in line, and comes back when it is told to.
-PATIENCE = {"P0": b"20s", "P1": b"20s", "P2": b"2s"}
+PATIENCE = {"P0": b"20s", "P1": b"20s", "P2": b"1s"}
 
 
 class Outgoing(NamedTuple):
