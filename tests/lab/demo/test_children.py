@@ -17,10 +17,11 @@ def test_a_stop_and_a_terminal_that_is_gone_end_the_children(number, tmp_path):
     assert signal.getsignal(number) is before
 
 
-def test_what_was_told_to_go_on_without_a_terminal_does(tmp_path):
+def test_what_was_told_to_go_on_without_a_terminal_does():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with ending_in_order():
             os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
