@@ -150,10 +150,9 @@ def test_within_a_minute_the_alert_names_key_model_and_task_type(story):
 
 
 def test_the_ceiling_ends_it(story):
-    before = story.agents.times(story.marks["blown"], story.marks["ceiling"], BATCH)
     times = story.agents.times(story.marks["ceiling"], story.marks["end"], BATCH)
     assert times.answers >= 20
-    assert times.p99_ms < before.p99_ms / 3  # 4 s on an idle machine, whose own work counts in this loop's time
+    assert times.p99_ms < 6_000
     refused = [one for one in story.agents.seen if one.status != 200]
     assert [(one.task_type, one.why) for one in refused] == [(BATCH, incident.TOO_LONG)]
     ended = [(subject, at_ms) for _, subject, begins, at_ms, _ in story.notices if not begins]
