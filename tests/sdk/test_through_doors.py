@@ -23,6 +23,8 @@ def reply(hit):
     if hit.path.startswith("/loop"):
         other = "b.org" if hit.host == "a.org" else "a.org"
         return whole(302, b"", location=f"http://{other}/loop{len(hit.path)}{hit.path[5:]}")
+    if hit.path.startswith("/round"):
+        return whole(302, b"", location="/round/2" if hit.path == "/round" else "../round")
     if hit.path == "/broken":
         return whole(302, b"", location="http://[::1]x/")
     if hit.path == "/moved":
@@ -138,3 +140,14 @@ def test_redirects_without_end_are_ended_by_the_gate(library):
     answer, hits = run(library, scene)
     assert answer.json()["code"] == "policy_redirects"
     assert len(hits) == 6
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("words", [{}, {"agent": "a17"}], ids=["nameless", "named"])
+def test_a_loop_inside_one_host_is_ended_by_the_gate(library, words):
+    async def scene(on, client):
+        with context(**words):
+            return await client.get("http://a.org/round"), len(on.world.hits)
+
+    answer, hits = run(library, scene)
+    assert (answer.status_code, answer.json()["code"], hits) == (508, "policy_redirects", 9)

@@ -123,7 +123,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_PORT: "The operator does not let this port be called; `ports` in the host's policy lists those that may.",
     Reason.POLICY_ADDRESS: "The host is, or leads to, an address that may not be called; only an operator's pin can open it.",
     Reason.POLICY_TUNNEL_UNMETERED: "Requests inside a tunnel cannot be counted and this host has a limit on them.",
-    Reason.POLICY_REDIRECTS: "Too many redirects between origins, one after the other.",
+    Reason.POLICY_REDIRECTS: "Too many redirects, one after the other.",
     Reason.POLICY_DOWNGRADE: "The redirect leads from https to http; it is not followed.",
     Reason.POLICY_NAMES: "Too many new names of this domain were looked up lately; one more may be in a second.",
     Reason.POLICY_OTHER_DIALECT: "No rung of this ladder speaks as the caller does; call its models by another path.",

@@ -18,6 +18,7 @@ from swarmgate.core.target_ring import TargetRing
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.answers import Reply, bad_input
 from swarmgate.gate.desk import Desk, owner
+from swarmgate.gate.egress.chains import Chains
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
 from swarmgate.gate.egress.hosts import Destination, Hosts
 from swarmgate.gate.egress.plan import EgressPlan
@@ -62,6 +63,7 @@ class EgressDesk:
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = teacher.watcher = Shadow(hosts.plan.policies, desk.exchanges.now_ms)
+        self.chains = Chains(desk.exchanges.now_ms)
         self.tunnels: set[Tunnel] = set()  # that are open, or wait for it
         self._desk = desk
         self._teacher = teacher

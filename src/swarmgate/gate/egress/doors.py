@@ -16,6 +16,7 @@ from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_targ
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
 from swarmgate.gate import answers
+from swarmgate.gate.egress.chains import asker_of
 from swarmgate.gate.egress.desk import EgressDesk, effect
 from swarmgate.gate.egress.forward import Errand, Forward
 from swarmgate.gate.egress.hosts import Destination
@@ -112,12 +113,16 @@ class _Door:
         place = self._place(url.target, head.method, url.path, scope.team)
         policy, settings = place.judged.policy, self._desk.plan.settings
         identity = self._identity(head, said)
+        asker, chains = asker_of(end, identity, scope), self._desk.chains
+        why = chains.forbids(asker, url, head) if chains.led else None
+        if why is not None:
+            raise Refusal(*why, url.target)
         manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
         doing = effect(place, head.method, identity)
         if b"expect" in head.fields:
             end.want_body()
         put = self._put(head, url, trail)
-        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, scope))
+        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, scope, asker))
 
     def _put(self, _head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
         return lambda headers: headers

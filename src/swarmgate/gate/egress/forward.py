@@ -1,6 +1,6 @@
 """The caller's side of one request to a host: where it goes, how it is put, what its answer teaches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from swarmgate.core.commands import Answer
@@ -25,7 +25,7 @@ from swarmgate.http1.upstreams import Origin
 
 
 class Errand(NamedTuple):
-    """What a request is about: where it goes, who asks, how, and how an answer's headers are put for the caller."""
+    """What a request is about: where it goes, who asks, how, and how an answer's headers are put for the caller; `asker` is who follows redirects."""
 
     url: ParsedUrl
     place: Destination
@@ -34,6 +34,7 @@ class Errand(NamedTuple):
     manners: Manners
     put: Callable[[list[Header]], list[Header]]
     scope: Scope = NOBODY
+    asker: Hashable = None
 
 
 class Forward(Streaming):
@@ -90,6 +91,9 @@ class Forward(Streaming):
 
     def answer_headers(self, call: Call, head: ResponseHead) -> list[Header]:
         """The host's headers, and how the call was served."""
+        chains = self.desk.chains
+        if chains.led or 300 <= head.status < 400:
+            chains.answered(self.errand.asker, self.errand.url, self._head, head)
         headers = self.errand.put(passed_on(head))
         headers += (
             (b"x-swarmgate-request-id", call.id.encode()),  # under a name that no host uses

@@ -7,6 +7,7 @@ meant for another origin). A cookie is bound to the path of its host here, or it
 """
 
 import re
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote, urljoin
 
@@ -14,7 +15,7 @@ from swarmgate.core.target import ParsedUrl, Target, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.http1.head import Header
 
-MOST_HOPS = 5
+MOST_HOPS = 5  # between origins; all of one chain are counted by chains.py
 _SECRET = re.compile(
     rb"authoriz|authent|(?:^|[-_])auth(?:$|[-_])|cookie|token|secret|passw|credential|session|signature"
     rb"|api[-_]?key|[-_]key$"
@@ -67,15 +68,22 @@ def location(value: bytes, here: ParsedUrl, trail: Trail, prefix: bytes) -> byte
     """
     if _OTHER_SCHEME.match(value.strip()):
         return value
-    spelled, sharp, fragment = quote(value.strip(), safe=_VISIBLE).partition("#")
+    spelled, fragment = joined(value, here)
     try:
-        spelled = urljoin(here.url, spelled)
         there = parse_target(spelled)
-    except (BadTarget, ValueError):  # the latter for brackets
+    except BadTarget:
         return prefix + TO + _unreadable(spelled, trail)
     mark = _next(trail, here.target, there.target).mark()
-    origin = f"{there.target.scheme}/{there.target.authority}{there.origin_form}{sharp}{fragment}".encode()
+    origin = f"{there.target.scheme}/{there.target.authority}{there.origin_form}{fragment}".encode()
     return prefix + TO + mark + origin
+
+
+def joined(value: bytes, here: ParsedUrl) -> tuple[str, str]:
+    """Where a `Location` leads, spelled as clients would mend it, and its fragment with the mark before it."""
+    spelled, sharp, fragment = quote(value.strip(), safe=_VISIBLE).partition("#")
+    with suppress(ValueError):  # for brackets
+        spelled = urljoin(here.url, spelled)
+    return spelled, sharp + fragment
 
 
 def cookie(value: bytes, target: Target, prefix: bytes) -> bytes:
