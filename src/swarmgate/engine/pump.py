@@ -101,15 +101,14 @@ class Pump:
     def fire(self, call: Call, event: Event) -> None:
         """Tell the core what happened and do what it asks, and everything that follows at once, at one instant."""
         events = self._events
-        events.append((call, event))
         if self._running:
+            events.append((call, event))
             return
         self._running = True
         now_ms = self._clock.now_ms()
         plain, do, room = self._plain, self._do, self.room
         try:
-            while events:
-                call, event = events.popleft()
+            while True:
                 try:
                     for command in step(call, event, now_ms):
                         kind = type(command)
@@ -122,6 +121,9 @@ class Pump:
                 if room.ready:
                     events.extend([(waiting, WOKEN) for waiting in room.ready])
                     room.ready.clear()
+                if not events:
+                    break
+                call, event = events.popleft()
         finally:
             self._running = False
             if room.sleeping or self._armed_ms is not None:
