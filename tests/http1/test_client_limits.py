@@ -2,10 +2,11 @@ from itertools import pairwise
 
 from wire import Line
 
-from swarmgate.http1.answer import GOODBYE_MS, STALLED_WRITE_MS
+from swarmgate.http1.answer import STALLED_WRITE_MS
 from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, MAX_WAITING_BYTES, MOST_A_TURN
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.cork import Cork
+from swarmgate.http1.goodbye import GOODBYE_MS
 from swarmgate.http1.sweep import NEVER
 
 GET = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.http1.head import Head, parse_request
-from swarmgate.http1.head_memo import LONGEST_KEPT, RequestHeads
+from swarmgate.http1.head import Head, parse_request, parse_response
+from swarmgate.http1.head_memo import LONGEST_KEPT, RequestHeads, ResponseHeads
 from swarmgate.http1.refusals import BadHead
 
 lengths = st.sampled_from(
@@ -98,3 +98,45 @@ def test_a_long_head_is_not_kept():
     memo = RequestHeads()
     raw = b"POST / HTTP/1.1\r\nhost: a\r\nx: %b\r\ncontent-length: 5\r\n\r\n" % (b"x" * LONGEST_KEPT)
     assert memo.next(raw)[0] is not memo.next(raw)[0]
+
+
+@st.composite
+def answers(draw):
+    start = draw(
+        st.sampled_from(["HTTP/1.1 200 OK", "HTTP/1.1 200 Fine", "HTTP/1.0 200 OK", "HTTP/1.1 429 No", "HTTP/1.1"])
+    )
+    return "\r\n".join([start, *draw(st.lists(lines, max_size=3)), "", ""]).encode()
+
+
+def answered(raw):
+    return parse_response(raw), AFTER
+
+
+@given(
+    st.lists(answers(), min_size=1, max_size=4), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), max_size=8)
+)
+def test_whatever_was_answered_before(raws, order):
+    memo = ResponseHeads()
+    for which, place in order:
+        raw = raws[which % len(raws)]
+
+        def reads(raw, place=place):
+            begun = memo.next(raw[:place])
+            return memo.next(raw[place:] + AFTER) if begun is None else (begun[0], begun[1] + raw[place:] + AFTER)
+
+        said = read(reads, raw)
+        assert said == read(answered, raw)
+        if type(said) is tuple:
+            return  # nothing is read after a refusal
+
+
+def test_an_answer_that_comes_again_has_the_same_head():
+    memo = ResponseHeads()
+    raw = b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 5\r\n\r\n"
+    first, _ = memo.next(raw + b"hello")
+    assert memo.next(raw + b"again") == (first, b"again")
+    other, _ = memo.next(raw.replace(b"today", b"tomorrow"))
+    assert other is not first
+    assert other.fields[b"date"] == b"tomorrow"
+    assert memo.next(raw[:-2]) is None
+    assert memo.next(b"\r\n")[0].headers == first.headers

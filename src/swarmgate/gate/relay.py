@@ -26,11 +26,13 @@ from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
-from swarmgate.http1.head import Header, RequestHead
+from swarmgate.http1.head import RequestHead
+from swarmgate.http1.render import header_lines
 
 SPEAKS_EVERY_MS = 10_000
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 _ANSWERED = End.ANSWERED  # what nearly every call ends with; an enumeration takes 0.1 us to look it up
+_SHOWN = "shown"  # where a head's notes hold the lines that a caller may see
 _NEVER = bytes(64)  # stands nowhere in an answer
 _KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
 
@@ -184,8 +186,7 @@ class Relay:
             head = attempt.head
             assert head is not None
             self.as_events = head.content_length is None and attempt.stream is not None
-            ready = self.desk.served.lines(call)
-            end.start_stream(head.status, self._headers(call, attempt), head.content_length, ready)
+            end.start_stream(head.status, (), head.content_length, self._lines(call, attempt))
         end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end.write_chunk)
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
@@ -199,7 +200,7 @@ class Relay:
             self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
         else:
             self.shown = True
-            self.end.respond(head.status, self._headers(call, attempt), body, self.desk.served.lines(call))
+            self.end.respond(head.status, (), body, self._lines(call, attempt))
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
@@ -219,8 +220,9 @@ class Relay:
             self._break_off(call, answer)
         elif answer.end is End.FAILED and isinstance(exchange, Attempt) and exchange.may_be_shown(answer.reason):
             status = exchange.status
-            served = self.desk.served.of(call)
-            headers = [*self._headers(call, exchange), *served, answers.STAY, answers.theirs(status)]
+            assert exchange.head is not None
+            shown = exchange.target.hide_all(shown_headers(exchange.head))
+            headers = [*shown, *self.desk.served.of(call), answers.STAY, answers.theirs(status)]
             target = self.desk.targets[call.rungs[call.rung].target]
             self.reply(Reply(status, headers, answers.with_trail(target.hide(exchange.body), call)))
         else:
@@ -243,11 +245,13 @@ class Relay:
             self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
         self.end.cut()
 
-    def _headers(self, call: Call, attempt: Attempt) -> list[Header]:
-        """The target's headers that a caller may see."""
-        head = attempt.head
+    def _lines(self, call: Call, attempt: Attempt) -> bytes:
+        """The lines of the answer's head: what a caller may see of the target's, and how the call was served."""
+        head, route = attempt.head, call.route
         assert head is not None
-        headers, route = shown_headers(head), call.route
+        shown: bytes | None = head.notes.get(_SHOWN)
+        if shown is None:
+            shown = head.notes[_SHOWN] = header_lines(shown_headers(head))
         if route is not None and attempt.target.secrets.get(route.key, _NEVER) in head.raw:
-            headers = attempt.target.hide_all(headers)
-        return headers
+            shown = attempt.target.hide(shown)
+        return shown + self.desk.served.lines(call)

@@ -10,28 +10,24 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from swarmgate.http1.connection import Connection
 from swarmgate.http1.cork import MOST_HELD
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
+from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.refusal_id import FIELD, refusal_id
-from swarmgate.http1.refusals import BadHead
-from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, error_body, response_head
+from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, response_head
 from swarmgate.http1.sweep import Sweep
 
 if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
 Fields = Sequence[Header]
-GOODBYE_MS = 10_000
 STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits for it
 SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
-_STAY = (b"x-should-retry", b"false")
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
-class Answering(Connection):
+class Answering(Leaving):
     """
     Answers the call in flight: `respond`, or `start_stream`, `write_chunk`*, `finish` or `cut`.
 
@@ -45,7 +41,6 @@ class Answering(Connection):
         "_is_full",
         "_keep",
         "_left",
-        "_open",
         "_out",
         "_unread",
         "call",
@@ -57,7 +52,6 @@ class Answering(Connection):
         self._handler = handler
         self._is_full, self._unread = False, 0  # the client reads too slowly; what waited for it at the last look
         self._body = no_body()
-        self._open = True  # further requests are read
         self._keep = True  # after this answer, too
         self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
         self.head: RequestHead | None = None
@@ -65,10 +59,25 @@ class Answering(Connection):
 
     def respond(self, status: int, headers: Fields, body: bytes = b"", ready: bytes = b"") -> None:
         """The whole answer at once, `ready` as of render.response_head; a HEAD request, 204 and 304 get no body."""
-        if self.head is None:
+        head = self.head
+        if head is None:
             return
-        raw = self._answer_head(status, headers, len(body), ready)
-        self._sweep.cork.write(self._transport, raw if self._out == SILENT else raw + body)
+        if (
+            status == 200
+            and not headers
+            and head.keep_alive
+            and self._open
+            and self._body.done
+            and head.method == b"POST"
+            and not self._begun
+        ):  # the common answer: what is below comes to the same
+            raw = b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (ready, len(body), body)
+            self._keep = True
+        else:
+            raw = self._answer_head(status, headers, len(body), ready)
+            if self._out != SILENT:
+                raw += body
+        self._sweep.cork.write(self._transport, raw)
         self._done()
 
     def start_stream(self, status: int, headers: Fields, length: int | None = None, ready: bytes = b"") -> None:
@@ -172,27 +181,3 @@ class Answering(Connection):
 
     def _go_on(self) -> None:
         raise NotImplementedError
-
-    def _send_refusal(self, bad: BadHead) -> None:
-        headers, body = error_body(bad.status, f"caller_{bad.reason}", str(bad))
-        headers.append((FIELD, refusal_id().encode()))
-        if bad.status != 408:  # what was too slow may be sent again
-            headers.append(_STAY)
-        self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
-        self._linger()
-
-    def _linger(self) -> None:
-        """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
-        self._open = False
-        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
-        self._sweep.cork.flush()
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        else:
-            self._transport.close()
-
-    def _close(self) -> None:
-        self._open = False
-        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
-        self._sweep.cork.flush()
-        self._transport.close()

@@ -28,7 +28,12 @@ _SILENT = _Silent()
 
 
 class Head:
-    """What both heads share: `headers` in order (lower-case name, value), `fields` by name, framing, keep-alive."""
+    """
+    What both heads share: `headers` in order (lower-case name, value), `fields` by name, framing, keep-alive.
+
+    `notes` is for what readers work out from these lines alone; the heads of a connection that say the same share it
+    (head_memo.py).
+    """
 
     __slots__ = (
         "chunked",
@@ -37,6 +42,7 @@ class Head:
         "headers",
         "keep_alive",
         "method",
+        "notes",
         "raw",
         "target",
         "version",
@@ -58,6 +64,7 @@ class Head:
             (name.lower(), value.strip()) for name, _, value in map(bytes.partition, lines, repeat(b":"))
         ]
         self.headers = headers
+        self.notes: dict[str, Any] = {}
         self.fields = fields = dict(headers)
         if len(fields) != len(headers):
             self._combine()
@@ -87,23 +94,15 @@ def _says_close(wish: bytes) -> bool:
 
 
 class RequestHead(Head):
-    """
-    A request's head that passed every refusal: `method`, `target` as sent, `expect_continue`.
+    """A request's head that passed every refusal: `method`, `target` as sent, `expect_continue`."""
 
-    `notes` is for what readers work out from these lines alone; the heads of a connection that differ in nothing but the
-    length of the body share it.
-    """
-
-    __slots__ = ("notes",)
-
-    notes: dict[str, Any]
+    __slots__ = ()
 
     def _read_start(self, line: bytes) -> None:
         parts = line.split(b" ")
         self.well_cut = len(parts) == 3
         self.method, self.target = parts[0], parts[1] if len(parts) > 1 else b""
         self.version = b" ".join(parts[2:])
-        self.notes = {}
 
     @property
     def expect_continue(self) -> bool:

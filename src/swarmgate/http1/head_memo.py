@@ -1,13 +1,14 @@
 """
-The heads of one client connection: collected until they are whole, and read; the last one is the key to the next.
+The heads of one connection: collected until they are whole, and read; the last one is the key to the next.
 
 With every request of a kept connection a client sends the same lines; what differs is the length of the body. Such a
 head needs no second judgement: it consists of bytes that passed, around digits where digits had passed. It is the same
-object, too: one call is in flight per connection, and nobody reads a length but in `content_length`.
+object, too: one call is in flight per connection, and nobody reads a length but in `content_length`. A response's head
+that comes again byte by byte is the same object as well.
 """
 
-from swarmgate.http1.head import RequestHead, parse_request
-from swarmgate.http1.head_buffer import REQUEST_FIRST, HeadBuffer
+from swarmgate.http1.head import RequestHead, ResponseHead, parse_request, parse_response
+from swarmgate.http1.head_buffer import REQUEST_FIRST, RESPONSE_FIRST, HeadBuffer
 
 LONGEST_KEPT = 4 * 1024
 _NAME = b"\r\ncontent-length:"
@@ -57,3 +58,32 @@ class RequestHeads(HeadBuffer):
         start = raw.index(length, raw.lower().index(_NAME) + len(_NAME))
         self._before, self._after = raw[:start], raw[start + len(length) :]
         self._last = head
+
+
+class ResponseHeads(HeadBuffer):
+    """Reads the heads of the responses on one connection: `next` does what `feed` and `parse_response` do."""
+
+    __slots__ = ("_last", "_raw")
+
+    _last: ResponseHead
+
+    def __init__(self) -> None:
+        super().__init__(RESPONSE_FIRST)
+        self._raw = b""
+
+    def next(self, data: bytes) -> tuple[ResponseHead, bytes] | None:
+        """
+        (the head that became whole, the bytes after it), or None while its blank line is still to come.
+
+        Bytes that begin like the head before, up to its blank line, hold that head: it is the same object. Raises BadHead.
+        """
+        raw = self._raw
+        if raw and not self._held and data.startswith(raw):
+            return self._last, data[len(raw) :]
+        found = self.feed(data)
+        if found is None:
+            return None
+        raw, rest = found
+        head = parse_response(raw)
+        self._last, self._raw = head, raw if len(raw) <= LONGEST_KEPT else b""
+        return head, rest

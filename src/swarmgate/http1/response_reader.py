@@ -5,13 +5,17 @@ Here lives the order of what a target sends for one request, without sockets: in
 not without end; one that switches protocols was never asked for, because Upgrade is not passed on.
 """
 
+import re
+
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import NO_BODY_STATUS, READ, no_body, response_body, until_close
-from swarmgate.http1.head import ResponseHead, parse_response
-from swarmgate.http1.head_buffer import RESPONSE_FIRST, HeadBuffer
+from swarmgate.http1.head import ResponseHead
+from swarmgate.http1.head_memo import ResponseHeads
 from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.sweep import NEVER
 
 MAX_INTERIM = 16
+_TIMEOUT = re.compile(rb"(?i)\btimeout=([0-9]{1,6})")
 
 
 class BrokenResponse(ValueError):
@@ -28,7 +32,7 @@ class ResponseReader:
     __slots__ = ("_heads", "_interim", "_method", "body", "head", "wants_head")
 
     def __init__(self) -> None:
-        self._heads = HeadBuffer(RESPONSE_FIRST)
+        self._heads = ResponseHeads()
         self._method = b""
         self._interim = 0
         self.head: ResponseHead | None = None
@@ -51,11 +55,10 @@ class ResponseReader:
         """
         while True:
             try:
-                found = self._heads.feed(data)
+                found = self._heads.next(data)
                 if found is None:
                     return b""
-                raw, rest = found
-                head = parse_response(raw)
+                head, rest = found
             except BadHead as bad:
                 raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
             status = head.status
@@ -77,3 +80,9 @@ class ResponseReader:
     def ended_cleanly(self) -> bool:
         """Whether the connection may be used again: whole, nothing behind it, no close announced."""
         return self.head is not None and self.head.keep_alive and self.body.done and not self.body.leftover
+
+
+def keep_ms(head: ResponseHead) -> int:
+    """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
+    hint = _TIMEOUT.search(head.fields.get(b"keep-alive", b""))
+    return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000

@@ -6,18 +6,15 @@ doubt (leftover bytes, a close announced, a request not sent to its end) closes 
 was meant for this one.
 """
 
-import re
-
 from swarmgate.http1.acknowledged import is_acknowledged
 from swarmgate.http1.connection import FULL_READ_BYTES, Connection
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.owner import Home, Owner
-from swarmgate.http1.response_reader import BrokenResponse, ResponseReader
+from swarmgate.http1.response_reader import BrokenResponse, ResponseReader, keep_ms
 from swarmgate.http1.sweep import NEVER, Sweep
 
 READ_MS = 30_000
-_TIMEOUT = re.compile(rb"(?i)\btimeout=([0-9]{1,6})")
 
 
 class UpstreamEnd(Connection):
@@ -26,9 +23,10 @@ class UpstreamEnd(Connection):
 
     `send` begins an exchange, `abandon` ends it from our side, `release` gives the connection back unused. The owner may
     move `deadline_ms` between reads; `exchanges` counts the requests sent here, `first_byte_seen` is of the present one.
+    `keep_ms` is how long the target keeps the connection, as it said last.
     """
 
-    __slots__ = ("_home", "_owner", "_read_ms", "_request_sent", "_response", "exchanges", "first_byte_seen")
+    __slots__ = ("_home", "_owner", "_read_ms", "_request_sent", "_response", "exchanges", "first_byte_seen", "keep_ms")
 
     def __init__(self, sweep: Sweep, home: Home) -> None:
         super().__init__(sweep)
@@ -39,6 +37,7 @@ class UpstreamEnd(Connection):
         self._request_sent = True
         self.first_byte_seen = False
         self.exchanges = 0
+        self.keep_ms = NEVER
 
     def send(self, owner: Owner, method: bytes, data: bytes, *, complete: bool = True, read_ms: int = READ_MS) -> bool:
         """
@@ -88,15 +87,6 @@ class UpstreamEnd(Connection):
         """Give the connection back without an exchange."""
         self._home.on_free(self)
 
-    @property
-    def keep_ms(self) -> int:
-        """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
-        head = self._response.head
-        if head is None or b"keep-alive" not in head.fields:
-            return NEVER
-        hint = _TIMEOUT.search(head.fields[b"keep-alive"])
-        return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000
-
     def _limit(self) -> int:
         return self._sweep.now_ms + self._read_ms
 
@@ -132,6 +122,7 @@ class UpstreamEnd(Connection):
         head = response.head
         if head is None:
             return
+        self.keep_ms = keep_ms(head) if b"keep-alive" in head.fields else NEVER
         owner.on_head(head)
         if self._owner is not owner:
             return
@@ -150,7 +141,9 @@ class UpstreamEnd(Connection):
         if self._paused:
             self.resume()
         self.deadline_ms = NEVER
-        if self._response.ended_cleanly and self._request_sent and not self._transport.is_closing():
+        response = self._response
+        is_clean = response.head.keep_alive if response.body is READ and response.head else response.ended_cleanly
+        if is_clean and self._request_sent and not self._transport.is_closing():
             self._home.on_free(self)
         else:
             self._transport.close()

@@ -1,0 +1,48 @@
+"""
+How one client connection ends from our side: with a last answer, or at once.
+
+Here lives what is done so that the last bytes arrive: a client that is still sending would lose them to a reset.
+"""
+
+from swarmgate.http1.connection import Connection
+from swarmgate.http1.refusal_id import FIELD, refusal_id
+from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.render import error_body, response_head
+from swarmgate.http1.sweep import Sweep
+
+GOODBYE_MS = 10_000
+_STAY = (b"x-should-retry", b"false")
+
+
+class Leaving(Connection):
+    """A connection that can be refused, and closed with or without waiting for what its client still sends."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__(sweep)
+        self._open = True  # further requests are read
+
+    def _send_refusal(self, bad: BadHead) -> None:
+        headers, body = error_body(bad.status, f"caller_{bad.reason}", str(bad))
+        headers.append((FIELD, refusal_id().encode()))
+        if bad.status != 408:  # what was too slow may be sent again
+            headers.append(_STAY)
+        self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self._sweep.cork.flush()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def _close(self) -> None:
+        self._open = False
+        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self._sweep.cork.flush()
+        self._transport.close()
