@@ -171,12 +171,14 @@ def warm(gate: Gate) -> None:
 
 
 @contextlib.asynccontextmanager
-async def stage(script: Script = either, text: str = TARGET) -> AsyncIterator[Stage]:
+async def stage(script: Script = either, text: str = TARGET, **secrets: str) -> AsyncIterator[Stage]:
     """Start both, and stop them in order; every test also proves that no bug was met and nothing stays reserved."""
     loop = asyncio.get_running_loop()
     stand_in = StandIn(script)
     server = await asyncio.start_server(stand_in.serve, "127.0.0.1", 0)
-    read = config.parse(text.format(port=server.sockets[0].getsockname()[1]), {"KEY": KEY, "OTHER_KEY": OTHER_KEY})
+    read = config.parse(
+        text.format(port=server.sockets[0].getsockname()[1]), {"KEY": KEY, "OTHER_KEY": OTHER_KEY} | secrets
+    )
     bugs: list[Exception] = []
 
     def failed(_call: Call, error: Exception) -> None:

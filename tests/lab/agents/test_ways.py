@@ -6,7 +6,7 @@ from swarmgate.http1.upstreams import Origin
 from swarmgate.lab.agents.body import chat_body
 from swarmgate.lab.agents.ways import ByThemselves, Direct, ThroughGate, deferral_of
 from swarmgate.lab.agents.wire import Answer
-from swarmgate.lab.standin.speech import read_question
+from swarmgate.lab.standin.question import read_question
 from swarmgate.lab.traces.players import Character, wanted_of
 from swarmgate.lab.traces.rows import TraceCall
 

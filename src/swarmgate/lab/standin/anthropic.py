@@ -4,14 +4,15 @@ Anthropic's dialect: anthropic-ratelimit headers with RFC 3339 resets, 529, `eve
 Limits are told in requests and in tokens; the wait of a 429 stands in retry-after, or only in the reset.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from swarmgate.http1.head import Header
+from swarmgate.lab.standin import messages
+from swarmgate.lab.standin.question import read_question
 from swarmgate.lab.standin.scope import Refusal, Rest
-from swarmgate.lab.standin.speech import CHARS_PER_TOKEN, JSON, TEXT, Question, Reply, encoded
-
-PATH = b"/v1/messages"
+from swarmgate.lab.standin.speech import JSON, Reply, Service, encoded
 
 FAILURES: dict[str, tuple[int, str, str]] = {
     "brownout": (529, "overloaded_error", "Overloaded"),
@@ -20,14 +21,18 @@ FAILURES: dict[str, tuple[int, str, str]] = {
     "capacity": (529, "overloaded_error", "Overloaded"),
     "daily": (429, "rate_limit_error", "This request would exceed your daily limit. Please retry after 86400 seconds."),
     "unknown_path": (404, "not_found_error", "Not found"),
-    "bad_body": (400, "invalid_request_error", "The request body is not valid JSON."),
 }
 
 
 class Anthropic:
-    """The dialect of /v1/messages."""
+    """The dialect; a count of tokens counts as a request of none."""
 
-    path = PATH
+    services: Mapping[bytes, Service] = MappingProxyType(
+        {
+            b"/v1/messages": Service(read_question, messages.answer, messages),
+            b"/v1/messages/count_tokens": Service(read_question, messages.count),
+        }
+    )
 
     def key(self, fields: dict[bytes, bytes]) -> str:
         """The x-api-key, or a bearer token, as its newer SDKs send."""
@@ -63,40 +68,9 @@ class Anthropic:
         """An error on command."""
         return _error(*FAILURES[kind])
 
-    def answer(self, question: Question, number: int) -> bytes:
-        """A message."""
-        content = [{"type": "text", "text": TEXT[: question.output_tokens * CHARS_PER_TOKEN]}]
-        return encoded(
-            _message(question, number, question.output_tokens) | {"content": content, "stop_reason": "end_turn"}
-        )
-
-    def begin(self, question: Question, number: int) -> bytes:
-        """message_start, with the prompt's usage, and the block's start."""
-        start = _event("message_start", {"message": _message(question, number, 1)})
-        return start + _event("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}})
-
-    def piece(self, _question: Question, _number: int, text: str) -> bytes:
-        """A delta."""
-        return _event("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}})
-
-    def end(self, question: Question, _number: int) -> bytes:
-        """The block's stop, the usage, message_stop."""
-        delta = {"delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": question.output_tokens}}
-        return _event("content_block_stop", {"index": 0}) + _event("message_delta", delta) + _event("message_stop", {})
-
-    def error_event(self) -> bytes:
-        """Overload in a stream that had begun with 200."""
-        return _event("error", {"error": {"type": "overloaded_error", "message": "Overloaded"}})
-
-
-def _message(question: Question, number: int, output_tokens: int) -> dict[str, object]:
-    usage = {"input_tokens": question.prompt_tokens, "output_tokens": output_tokens}
-    head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": question.model}
-    return head | {"content": [], "stop_reason": None, "usage": usage}
-
-
-def _event(name: str, data: dict[str, object]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), encoded({"type": name} | data))
+    def invalid(self, sentence: str) -> Reply:
+        """400."""
+        return _error(400, "invalid_request_error", sentence)
 
 
 def _error(status: int, kind: str, sentence: str) -> Reply:

@@ -5,15 +5,16 @@ Shapes and sentences follow recorded and reported answers (the limits of OpenAI,
 the wait stands; all of them speak this dialect).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
+from types import MappingProxyType
 
 from swarmgate.http1.head import Header
+from swarmgate.lab.standin import chat, embeddings, responses
+from swarmgate.lab.standin.question import read_question
 from swarmgate.lab.standin.scope import Refusal, Rest
-from swarmgate.lab.standin.speech import CHARS_PER_TOKEN, JSON, TEXT, Question, Reply, encoded, go_duration
+from swarmgate.lab.standin.speech import JSON, Reply, Service, encoded, go_duration
 
-PATH = b"/v1/chat/completions"
-DONE = b"data: [DONE]\n\n"
 _UNITS = {"requests": "requests per min (RPM)", "tokens": "tokens per min (TPM)", "concurrent": "concurrent requests"}
 
 
@@ -54,14 +55,19 @@ FAILURES: dict[str, tuple[int, str, str, str]] = {
     "capacity": (429, "server_error", "", "Service tier capacity exceeded for this model."),
     "daily": (429, "requests", "rate_limit_exceeded", "Rate limit reached. Please retry after 86400 seconds."),
     "unknown_path": (404, "invalid_request_error", "unknown_url", "Unknown request URL."),
-    "bad_body": (400, "invalid_request_error", "", "We could not parse the JSON body of your request."),
 }
 
 
 class OpenAi:
-    """The dialect of /v1/chat/completions."""
+    """The dialect."""
 
-    path = PATH
+    services: Mapping[bytes, Service] = MappingProxyType(
+        {
+            b"/v1/chat/completions": Service(read_question, chat.answer, chat),
+            b"/v1/responses": Service(read_question, responses.answer, responses),
+            b"/v1/embeddings": Service(embeddings.read, embeddings.answer),
+        }
+    )
 
     def key(self, fields: dict[bytes, bytes]) -> str:
         """A bearer token."""
@@ -97,44 +103,9 @@ class OpenAi:
         """An error on command."""
         return _error(*FAILURES[kind])
 
-    def answer(self, question: Question, number: int) -> bytes:
-        """A chat.completion."""
-        message = {"role": "assistant", "content": TEXT[: question.output_tokens * CHARS_PER_TOKEN]}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        head = {"id": f"chatcmpl-{number}", "object": "chat.completion", "created": 0, "model": question.model}
-        return encoded(head | {"choices": [choice], "usage": _usage(question)})
-
-    def begin(self, question: Question, number: int) -> bytes:
-        """The role."""
-        return _event(question, number, {"role": "assistant", "content": ""}, None)
-
-    def piece(self, question: Question, number: int, text: str) -> bytes:
-        """A delta."""
-        return _event(question, number, {"content": text}, None)
-
-    def end(self, question: Question, number: int) -> bytes:
-        """The reason, the usage if it was asked for, `[DONE]`."""
-        last = _event(question, number, {}, "stop")
-        if question.wants_usage:
-            head = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "model": question.model}
-            last += b"data: %b\n\n" % encoded(head | {"choices": [], "usage": _usage(question)})
-        return last + DONE
-
-    def error_event(self) -> bytes:
-        """Overload in a stream that had begun with 200."""
-        said = {"message": "The server is overloaded.", "type": "server_error", "code": "server_is_overloaded"}
-        return b"data: %b\n\n" % encoded({"error": said})
-
-
-def _usage(question: Question) -> dict[str, int]:
-    prompt, output = question.prompt_tokens, question.output_tokens
-    return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
-
-
-def _event(question: Question, number: int, delta: dict[str, str], reason: str | None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    head = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "model": question.model}
-    return b"data: %b\n\n" % encoded(head | {"choices": [choice]})
+    def invalid(self, sentence: str) -> Reply:
+        """400."""
+        return _error(400, "invalid_request_error", "", sentence)
 
 
 def _error(status: int, kind: str, code: str, sentence: str) -> Reply:
