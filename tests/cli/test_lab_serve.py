@@ -45,5 +45,7 @@ def test_the_welcome_says_what_to_do_next(capsys):
     told = capsys.readouterr().out
     assert "port 9101 is taken" in told
     assert "port 9102 is taken" not in told
-    assert "OPENAI_BASE_URL=http://127.0.0.1:40001/v1 OPENAI_API_KEY=sk-lab-openai-like-1 swarmgate up" in told
+    assert "OPENAI_BASE_URL=http://127.0.0.1:40001/v1 \\\nOPENAI_API_KEY=sk-lab-openai-like-1 swarmgate up" in told
+    assert "cat > gate.toml <<'END'\n[targets.openai-like]\nbase_url = \"http://127.0.0.1:40001/v1\"" in told
+    assert "\nEND\nfor n in $(seq 4); do export OPENAI_LIKE_$n" in told
     assert '"place": "openai-like"' in told

@@ -19,6 +19,7 @@ from swarmgate.lab import incident_live, processes
 from swarmgate.lab.demo.children import ending_in_order
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.incident import BATCH, PROVIDER
+from swarmgate.lab.standin.gate_file import FILE, gate_file, hosts_of, keys_lines
 from swarmgate.lab.standin.plan import DEFAULT_PLAN, LOOPBACK, ProviderPlan, StandInPlan, load_plan
 from swarmgate.lab.standin.web import WEB
 
@@ -108,21 +109,28 @@ def _as_json(ports: dict[str, int]) -> None:
 
 
 def _welcome(plan: StandInPlan, ports: dict[str, int]) -> None:
+    """What is served where, and what to paste into another terminal."""
     for one in plan.providers:
         print(f"{one.name}: http://{LOOPBACK}:{ports[one.name]}/v1, {one.dialect}'s dialect, {_keys(one)}")
         if one.port and one.port != ports[one.name]:
             print(f"  port {one.port} is taken, so it has another")
-    web = ", ".join(str(port) for name, port in ports.items() if name.startswith("web"))
+    web = ", ".join(str(port) for name, port in ports.items() if name.startswith(WEB))
     print(f"web hosts of any name (the Host field decides): {LOOPBACK}, ports {web}")
     if plan.providers:
         first = plan.providers[0]
         variables = {"openai": "OPENAI", "anthropic": "ANTHROPIC"}[first.dialect]
-        base = f"{variables}_BASE_URL=http://{LOOPBACK}:{ports[first.name]}/v1"
-        print(f"a gate before {first.name}, in another terminal:")
-        print(f"  {base} {variables}_API_KEY={first.key_of(1)} swarmgate up")
-    said = f'{{"kind": "brownout", "place": "{plan.providers[0].name if plan.providers else WEB}", "for_ms": 5000, "amount": 300}}'
-    print("trouble, for instance 30 % of errors for 5 s:")
-    print(f"  curl -d '{said}' http://{LOOPBACK}:{ports['admin']}/lab/trouble", flush=True)
+        print(f"\nA gate before {first.name}, with one key and no limits; paste it into another terminal:\n")
+        print(f"{variables}_BASE_URL=http://{LOOPBACK}:{ports[first.name]}/v1 \\")
+        print(f"{variables}_API_KEY={first.key_of(1)} swarmgate up")
+    print(f"\nOr a gate before all of it, with all keys and limits; it writes {FILE}:\n")
+    print("\n".join(("cat > gate.toml <<'END'", gate_file(plan, ports) + "END", *keys_lines(plan))))
+    print(f"swarmgate up --config {FILE}")
+    host = next(iter(hosts_of(plan)))
+    print(f"\nThrough it to a host: curl http://{LOOPBACK}:8787/to/http/{host}/")
+    place = plan.providers[0].name if plan.providers else WEB
+    said = f'{{"kind": "brownout", "place": "{place}", "for_ms": 5000, "amount": 300}}'
+    print("Trouble, for instance 30 % of errors for 5 s:")
+    print(f"curl http://{LOOPBACK}:{ports['admin']}/lab/trouble \\\n  -d '{said}'", flush=True)
 
 
 def _keys(one: ProviderPlan) -> str:

@@ -55,7 +55,7 @@ def test_connections_are_kept_if_everybody_always_had_one_and_every_heartbeat_wa
 
 def test_the_fewest_connected_after_the_first_window_count():
     def at(t_s, connected):
-        return Progress(1, t_s, {}, {"heartbeats": 9, "lost heartbeats": 2}, 0.0, 0.0, {}, 40, connected)
+        return Progress(1, t_s, {}, {"heartbeats": 9, "lost heartbeats": 2}, 0.0, 0.0, 40, connected)
 
     assert lines_of([at(1.0, 3), at(15.0, 38), at(29.0, 37), at(30.0, 40)]) == Lines(37, 40, 9, 2)
     assert lines_of([at(0.5, 12)]).kept == 12

@@ -54,6 +54,7 @@ class CallRow(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[Any]).decode
 
 
 def lines_of(rows: Iterable[CallRow]) -> bytes:
@@ -63,11 +64,15 @@ def lines_of(rows: Iterable[CallRow]) -> bytes:
 
 def read_calls(path: Path) -> list[CallRow]:
     """The rows of a file. Errors: `LabError` names the line, OSError."""
-    decode = msgspec.json.Decoder(list[Any]).decode
+    return calls_of(path.read_bytes().splitlines(), path)
+
+
+def calls_of(lines: Iterable[bytes], path: Path) -> list[CallRow]:
+    """The rows in lines of a file. Errors: `LabError` names the line."""
     rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         try:
-            rows.append(CallRow(*decode(line)))
+            rows.append(CallRow(*_decode(line)))
         except (msgspec.DecodeError, TypeError):
             raise LabError(f"line {number}", f"{path} holds no calls of a swarm") from None
     return rows

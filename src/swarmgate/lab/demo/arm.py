@@ -44,7 +44,7 @@ class ArmTask(msgspec.Struct, frozen=True):
 
 class Progress(msgspec.Struct, frozen=True):
     """
-    How an arm is going: QPS and TPM answered over 5 s, counts so far, P99 of the wait for a first byte by class.
+    How an arm is going: QPS and TPM answered over 5 s, counts so far.
 
     `zero_ms` is the machine's clock at its first wish, 0 while the agents still connect; `t_s` counts from there.
     `connected` of `agents` have a connection open now; `late_ms` is the latest that a timer of theirs was since the last
@@ -57,7 +57,6 @@ class Progress(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     qps: float
     tpm: float
-    p99_ms: dict[str, int]
     agents: int = 0
     connected: int = 0
     late_ms: int = 0
@@ -144,10 +143,6 @@ class _Watch:
             self._recent.popleft()
         good = [row for row in self._recent if row.fate == Fate.ANSWERED and row.prompt_tokens]
         tokens = sum(row.prompt_tokens + row.output_tokens for row in good)
-        waits = {
-            rank: sorted(row.first_ms - row.wanted_ms for row in good if row.priority == rank)
-            for rank in ("P0", "P1", "P2")
-        }
         self._tell(
             msgspec.json.encode(
                 Progress(
@@ -157,7 +152,6 @@ class _Watch:
                     dict(swarm.counts),
                     len(good) / 5,
                     tokens * 12,
-                    {rank: found[len(found) * 99 // 100] for rank, found in waits.items() if found},
                     swarm.size,
                     swarm.connected,
                     round(late_s * 1_000),

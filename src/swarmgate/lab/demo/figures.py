@@ -6,7 +6,7 @@ limit was kept is asked of the witness alone. The first window is left out of ra
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
 from swarmgate.core.price import Used
@@ -149,7 +149,7 @@ def figures(name: str, plan: DemoPlan, evidence: Evidence, times: Times, *, keys
         deferrals=deferrals,
         deferral_share=deferrals / max(1, sends),
         over_limit=_over_limit(plan.stand_ins(), seen),
-        waits=_waits(wished, doors),
+        waits=waits_of(wished, doors),
         calm=_calm(models, doors, times) if times.rush_ms > times.zero_ms else None,
         reuse=1 - len({row.connection for row in at_models}) / max(1, len(at_models)),
         connections=len({row.connection for row in arrivals}),
@@ -181,7 +181,8 @@ def _over_limit(plan: StandInPlan, seen: Sequence[Seen | Left]) -> dict[str, int
     return found
 
 
-def _waits(rows: Sequence[CallRow], doors: dict[str, int]) -> dict[str, Waits]:
+def waits_of(rows: Iterable[CallRow], doors: dict[str, int]) -> dict[str, Waits]:
+    """The waits by class; `doors` are the instants at which calls passed at their targets."""
     by_class: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         if row.call in doors:
@@ -195,7 +196,7 @@ def _quantiles(waits: list[int]) -> Waits:
 
 def _calm(rows: Sequence[CallRow], doors: dict[str, int], times: Times) -> Calm:
     calm = [row for row in rows if row.wanted_ms < times.rush_ms]
-    return Calm(len(calm), sum(row.deferrals for row in calm), _waits(calm, doors))
+    return Calm(len(calm), sum(row.deferrals for row in calm), waits_of(calm, doors))
 
 
 def _cost_micro(seen: Sequence[Seen | Left]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.util import find_spec
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarmgate.lab.demo.figures import CLASSES, ArmFigures
 from swarmgate.lab.demo.machine import Machine
@@ -18,7 +18,7 @@ from swarmgate.lab.demo.table import ROWS, promises, verdict
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
     "table{border-collapse:collapse;margin:1rem 0}td,th{padding:.3rem .8rem;border-bottom:1px solid #d8dee4;text-align:right}"
-    "td:first-child,th:first-child{text-align:left}.yes{color:#1a7f37}.no{color:#cf222e}svg{max-width:100%;height:auto}"
+    "td:first-child,th:first-child{text-align:left}.yes{color:#1a7f37}.no{color:#cf222e}svg{max-width:100%;height:auto}figure{margin:0}figcaption{max-width:46rem;color:#57606a}"
 )
 NO_PLOTS = "<p>Drawings need matplotlib: <code>pip install 'swarmgate[plots]'</code>.</p>"
 
@@ -67,22 +67,18 @@ def _drawings(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
 
     mpl.use("Agg")
     mpl.rcParams.update({"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    drawings: tuple[tuple[str, Callable[[Any], None]], ...] = (
-        ("Tokens answered per minute", lambda axes: _goodput(axes, plan, found)),
-        ("Refusals at the targets, per second", lambda axes: _refusals(axes, found)),
-        ("Wait for the target by class, P50 to P99 (ms)", lambda axes: _waits(axes, found)),
-        ("Arrivals over a published limit, the worst places", lambda axes: _over_limit(axes, found)),
-        ("Deferrals per send, and connections reused", lambda axes: _shares(axes, found)),
-        ("Bill per million answered tokens", lambda axes: _bill(axes, found)),
+    return "".join(
+        f"<figure><h2>{escape(one.title)}</h2>{_svg(one, plan, found)}"
+        f"<figcaption>{escape(one.seen)} <b>Good:</b> {escape(one.good)}</figcaption></figure>"
+        for one in DRAWINGS
     )
-    return "".join(f"<h2>{escape(title)}</h2>{_svg(draw)}" for title, draw in drawings)
 
 
-def _svg(draw: Callable[[Any], None]) -> str:
+def _svg(one: "Drawing", plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
     from matplotlib.figure import Figure  # noqa: PLC0415 - see above
 
     figure = Figure(figsize=(9, 3.2))
-    draw(figure.add_subplot())
+    one.draw(figure.add_subplot(), plan, found)
     out = StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = out.getvalue()
@@ -93,19 +89,19 @@ def _goodput(axes: Any, plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     for arm in found:
         axes.plot([value / 1e6 for value in arm.series["tpm"]], label=arm.name, linewidth=1.4)
     compiled = plan.tokens_compiled * plan.keys * 60_000 / WINDOW_MS / 1e6
-    axes.axhline(compiled, color="black", linestyle="--", linewidth=1, label="compiled limits, all keys")
-    axes.set(xlabel="s", ylabel="M tokens/min", ylim=(0, None))
+    axes.axhline(compiled, color="black", linestyle="--", linewidth=1, label="what budgets allow")
+    axes.set(xlabel="seconds since the first call", ylabel="M tokens/min", ylim=(0, None))
     axes.legend(fontsize=8)
 
 
-def _refusals(axes: Any, found: Sequence[ArmFigures]) -> None:
+def _refusals(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     for arm in found:
         axes.plot(arm.series["refusals"], label=arm.name, linewidth=1.4)
-    axes.set(xlabel="s", ylabel="refused/s", ylim=(0, None))
+    axes.set(xlabel="seconds since the first call", ylabel="refusals/s", ylim=(0, None))
     axes.legend(fontsize=8)
 
 
-def _waits(axes: Any, found: Sequence[ArmFigures]) -> None:
+def _waits(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     width = 0.8 / max(1, len(found))
     for number, arm in enumerate(found):
         have = [(at, arm.waits[rank]) for at, rank in enumerate(CLASSES) if rank in arm.waits]
@@ -114,11 +110,11 @@ def _waits(axes: Any, found: Sequence[ArmFigures]) -> None:
         heights = [max(1, waits.p99_ms - waits.p50_ms) for _, waits in have]
         axes.bar(places, heights, width * 0.9, bottom=bottoms, label=arm.name)
     axes.set_xticks([at + 0.4 - width / 2 for at in range(len(CLASSES))], CLASSES)
-    axes.set(yscale="log", ylabel="ms")
+    axes.set(yscale="log", ylabel="wait in ms")
     axes.legend(fontsize=8)
 
 
-def _over_limit(axes: Any, found: Sequence[ArmFigures]) -> None:
+def _over_limit(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     totals: dict[str, int] = {}
     for arm in found:
         for place, count in arm.over_limit.items():
@@ -131,12 +127,13 @@ def _over_limit(axes: Any, found: Sequence[ArmFigures]) -> None:
         left = [a + b for a, b in zip(left, counts, strict=True)]
     if worst:
         axes.invert_yaxis()
+        axes.set(xlabel="arrivals")
         axes.legend(fontsize=8)
     else:
         axes.text(0.5, 0.5, "none", ha="center")
 
 
-def _shares(axes: Any, found: Sequence[ArmFigures]) -> None:
+def _shares(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     width = 0.8 / max(1, len(found))
     for number, arm in enumerate(found):
         axes.bar([number * width, 1 + number * width], [arm.deferral_share, arm.reuse], width * 0.9, label=arm.name)
@@ -145,6 +142,58 @@ def _shares(axes: Any, found: Sequence[ArmFigures]) -> None:
     axes.legend(fontsize=8)
 
 
-def _bill(axes: Any, found: Sequence[ArmFigures]) -> None:
+def _bill(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     axes.bar([arm.name for arm in found], [arm.cost_micro / max(1, arm.answered_tokens) for arm in found], 0.5)
-    axes.set(ylabel="USD")
+    axes.set(ylabel="USD per M tokens")
+
+
+class Drawing(NamedTuple):
+    """One figure: its title, what one sees in it, what a good one looks like, and who draws it."""
+
+    title: str
+    seen: str
+    good: str
+    draw: Callable[[Any, DemoPlan, Sequence[ArmFigures]], None]
+
+
+DRAWINGS = (
+    Drawing(
+        "Tokens answered per minute",
+        "Each line is an arm, second by second: the tokens of model calls that got their answer. The gate's arm begins calmly.",
+        "the gate's line comes to lie on the dashed one, which is what its budgets allow for all keys, and stays there. "
+        "Direct agents use the part of each limit that the gate leaves free; what that costs is in the next drawings.",
+        _goodput,
+    ),
+    Drawing(
+        "Refusals at the targets, per second",
+        "How many requests keys and web hosts refused in each second (429, 403 or 503), as their witnesses saw it.",
+        "a line on the ground. A refused request was sent for nothing, and is sent again.",
+        _refusals,
+    ),
+    Drawing(
+        "Waits by class, from the median to P99",
+        "From the instant at which an agent wants a model call to its arrival at the target. Each bar begins at the median and "
+        "ends at P99; every line of the scale is ten times the one below. Calls that never arrived have no wait.",
+        "the gate's bar for P0 (hypotheses) ends far below the others. More is wanted than fits, so P2 (cleaning) has to wait.",
+        _waits,
+    ),
+    Drawing(
+        "Arrivals over a limit",
+        "The dozen keys and web hosts with the most requests beyond their limit, counted by their witnesses; one colour an arm.",
+        "no bar in the gate's colour: a limit that is kept is never seen here.",
+        _over_limit,
+    ),
+    Drawing(
+        "Deferrals per send, and connections reused",
+        "Left: how often a call was told when to come back, for each request that was sent. Right: the share of requests that "
+        "went over a connection that was open already.",
+        "on the right, nearly 100 %. On the left a low bar, but a deferral is no failure: nothing was sent.",
+        _shares,
+    ),
+    Drawing(
+        "Bill per million tokens",
+        "What the provider bills, in USD, for each million tokens of calls that got their answer.",
+        "no bar much higher than the gate's. What is sent and then given up is billed too.",
+        _bill,
+    ),
+)

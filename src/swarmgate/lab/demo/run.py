@@ -21,6 +21,7 @@ from swarmgate.lab.errors import LabError
 from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import read_rows
 
+CALLS = "calls.jsonl"  # in an arm's folder: the agents' rows
 LEAN = ("--port", "0", "--no-control")  # two cores carry the stand-ins, the agents and this
 
 
@@ -116,7 +117,7 @@ def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> A
         screen.arm(setup, places)
         told = _play(plan, setup, places, screen.progress)
     running = machine(before, used_now(), [one.late_ms for one in told])
-    rows, seen = read_calls(folder / "calls.jsonl"), list(read_rows(places.witness))
+    rows, seen = read_calls(folder / CALLS), list(read_rows(places.witness))
     times = Times.of(told[-1].zero_ms, setup.calm_s, setup.seconds)
     found = figures(setup.name, plan, Evidence(rows, seen), times, keys=setup.keys)
     return found._replace(machine=running, lines=lines_of(told))
@@ -125,7 +126,7 @@ def _run_arm(plan: DemoPlan, setup: ArmSetup, folder: Path, screen: Screen) -> A
 def _play(plan: DemoPlan, setup: ArmSetup, places: Places, tell: Callable[[Progress], None]) -> list[Progress]:
     """Run the agents; what they told from their first wish on."""
     web = _web(places.ports)
-    rows = places.folder / "calls.jsonl"
+    rows = places.folder / CALLS
     task = ArmTask(
         plan,
         setup.road,

@@ -28,10 +28,20 @@ class Promise(NamedTuple):
     always: bool = False
 
 
+def in_time(ms: int) -> str:
+    """Milliseconds as they are read: `44 ms`, `7.4 s`."""
+    return f"{ms:,} ms" if ms < 1_000 else f"{ms / 1_000:,.1f} s"
+
+
+def in_percent(share: float) -> str:
+    """A share as it is read: `98.5 %`."""
+    return f"{share * 100:.1f} %"
+
+
 def _wait(rank: str, share: Literal["p50_ms", "p99_ms"]) -> Callable[[ArmFigures], str]:
     def cell(arm: ArmFigures) -> str:
         waits = arm.waits.get(rank)
-        return "none served" if waits is None else f"{getattr(waits, share):,} ms"
+        return "none served" if waits is None else in_time(getattr(waits, share))
 
     return cell
 
@@ -46,19 +56,19 @@ ROWS: tuple[Row, ...] = (
     ("tokens wanted", lambda arm: f"{arm.wanted_tpm / 1e6:,.1f} M/min"),
     ("model calls answered", lambda arm: f"{arm.qps:,.0f}/s"),
     ("tokens answered", lambda arm: f"{arm.tpm / 1e6:,.1f} M/min"),
-    ("of what budgets allow", lambda arm: f"{arm.compiled_share:.1%}"),
+    ("of what budgets allow", lambda arm: in_percent(arm.compiled_share)),
     ("refusals agents saw", lambda arm: f"{arm.refused:,}"),
     ("arrivals over a limit", lambda arm: f"{sum(arm.over_limit.values()):,}"),
     ("  at keys and hosts", lambda arm: f"{len(arm.over_limit):,}"),
     ("calls given up", lambda arm: f"{arm.fates['gave_up'] + arm.fates['failed']:,}"),
     *((f"{rank} waits, median", _wait(rank, "p50_ms")) for rank in CLASSES),
     *((f"{rank} waits, P99", _wait(rank, "p99_ms")) for rank in CLASSES),
-    ("deferrals per send", lambda arm: f"{arm.deferral_share:.1%}"),
-    ("connections reused", lambda arm: f"{arm.reuse:.1%}"),
+    ("deferrals per send", lambda arm: in_percent(arm.deferral_share)),
+    ("connections reused", lambda arm: in_percent(arm.reuse)),
     ("agents always connected", lambda arm: "-" if arm.lines is None else f"{arm.lines.kept:,}"),
     ("heartbeats answered", lambda arm: _heartbeats(arm.lines)),
     ("pages fetched", lambda arm: f"{arm.fetched:,}"),
-    ("bill per M tokens", lambda arm: f"{arm.cost_micro / max(1, arm.answered_tokens):,.3f}"),
+    ("bill per M tokens", lambda arm: f"{arm.cost_micro / max(1, arm.answered_tokens):,.3f} USD"),
 )
 
 
@@ -88,7 +98,7 @@ def as_words(found: Sequence[ArmFigures]) -> str:
     late = gate.waits.get("P2")
     if late is not None:
         lines.append(
-            f"[bold]{gate.name}[/]: no limit is broken, so somebody waits: P2 (cleaning), {late.p50_ms / 1_000:.1f} s at the median."
+            f"[bold]{gate.name}[/]: no limit is broken, so somebody waits: P2 (cleaning), {in_time(late.p50_ms)} at the median."
         )
     lines.append(
         "P0 are hypotheses, P1 literature and protocols, P2 cleaning. Deferred: told when to come back, and not sent."
@@ -100,7 +110,9 @@ def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
     """What the gate's arm was to show."""
     gate, over = found[0], sum(found[0].over_limit.values())
     out = [
-        Promise("goodput >= 98 % of what budgets allow", f"{gate.compiled_share:.1%}", gate.compiled_share >= GOODPUT),
+        Promise(
+            "goodput >= 98 % of what budgets allow", in_percent(gate.compiled_share), gate.compiled_share >= GOODPUT
+        ),
         Promise("no arrival over a published limit", f"{over:,}", not over, always=True),
         Promise("no agent sees a target's refusal", f"{gate.refused:,}", not gate.refused, always=True),
     ]
@@ -111,7 +123,7 @@ def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
         out.append(Promise(text, f"{more:+,} ms", more <= WAIT_MS))
         text = f"no deferral at {CALM_PERCENT} % of capacity"
         out.append(Promise(text, f"{gate.calm.deferred:,} of {gate.calm.calls:,} calls", not gate.calm.deferred))
-    out.append(Promise("connections reused >= 95 %", f"{gate.reuse:.1%}", gate.reuse >= REUSE))
+    out.append(Promise("connections reused >= 95 %", in_percent(gate.reuse), gate.reuse >= REUSE))
     if gate.lines is not None:
         kept, agents, heartbeats, lost = gate.lines
         came_to = f"{kept:,} of {agents:,}, {lost:,} lost"
