@@ -23,8 +23,12 @@ from pathlib import Path
 import gate_lab as lab
 from swarmgate.control.importer import Importer
 from swarmgate.control.watching import Watching
+from swarmgate.core.book import Book
+from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.commands import Answer, End, Intent, Note
+from swarmgate.core.kernel import define
 from swarmgate.core.keys import KeyRing, QuotaScope
+from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.record import Call, Route, Rung, Step
 from swarmgate.core.retry import RetryBudget
@@ -42,6 +46,9 @@ ROWS_PER_S = 5_000
 CALLS_PER_S = 500
 FIRST = -15  # nice; of load and stand-in, where the importer has 0
 BATCH = 80
+ROUNDS = 5
+APART_S = 1.0  # a busy neighbour of the processor does not last for all of them
+PROMPT, RESERVE, BEYOND = 780, 240, 32
 A_TURN = (1, 4, 16)
 OK = classify(Signal(status=200))
 STEP = Step("agent-0017", "task-3", "goal-9", "step-12", "", "hypotheses")
@@ -49,32 +56,46 @@ STEP = Step("agent-0017", "task-3", "goal-9", "step-12", "", "hypotheses")
 
 class Wire:
     def facts(self):
-        return tuple.__new__(AttemptFacts, (200, 812, 240, -1, 0, 2_048, 780))
+        return tuple.__new__(AttemptFacts, (200, PROMPT + BEYOND, RESERVE, -1, 0, 2_048, 780))
 
 
-def calls(clock, count):
+def calls(clock, count, caps=None):
     route = Route("key-13", ())
     rung = Rung("openai", "gpt-4o-mini", {"key-13": route}, KeyRing([QuotaScope("key-13", ("key-13",))]), RetryBudget())
     room, wire, made = Room(), Wire(), []
     for number in range(count):
         call = Call(f"req-ab12cd34ef-{number:x}", (rung,), room, rank=1, arrived_ms=clock.now_ms())
-        call.step, call.wire, call.route, call.attempt = STEP, wire, route, 1
-        call.sent_ms, call.end = call.arrived_ms, End.ANSWERED
+        call.step, call.wire, call.route, call.attempt, call.caps = STEP, wire, route, 1, caps
+        call.sent_ms, call.end, call.prompt, call.reserve = call.arrived_ms, End.ANSWERED, PROMPT, RESERVE
         made.append(call)
     return made
 
 
-async def per_call_us(journal, made, a_turn):
-    """A turn of the loop sees so many calls leave, and the next one sees them end."""
-    intent, note, answer = Intent(1), Note(1, None, 240, OK), Answer(End.ANSWERED, None)
+def capped(journal):
+    """Two counters of a calling agent, which stand in the journal's book; what its calls take from."""
+    caps = Route("", (("agent 17: requests", 1, 0),), ("agent 17: tokens",))
+    book = journal.book = Book(journal.clock.now_ms())
+    for name in ("agent 17: requests", "agent 17: tokens"):
+        define(book, name, Limits(BudgetKind.COUNTER, burst=10**9, window_ms=86_400_000, slices=24))
+    return {ANY_TARGET: caps}
+
+
+async def per_call_us(journal, made, a_turn, used=lambda _units: None):
+    """
+    A turn of the loop sees so many calls leave, and the next one sees them end; `used` hears what each takes, and what it
+    used beyond that.
+    """
+    intent, note, answer = Intent(1), Note(1, None, RESERVE, OK), Answer(End.ANSWERED, None)
     best = float("inf")  # the fastest batch: on a busy machine the only one that says something about the code
     for at in range(0, len(made) - BATCH, BATCH):
         start = time.perf_counter_ns()
         for first in range(at, at + BATCH, a_turn):
             turn = made[first : first + a_turn]
             for call in turn:
+                used(PROMPT + RESERVE)
                 journal.intent(call, intent)
             for call in turn:
+                used(BEYOND)
                 journal.note(call, note)
                 journal.end(call, answer)
         best = min(best, time.perf_counter_ns() - start)
@@ -83,16 +104,33 @@ async def per_call_us(journal, made, a_turn):
 
 
 async def on_the_loop(folder, number):
-    """Figures by name; the state folder of the first journal."""
+    """Figures by name; the state folder of the first journal. Each is the quickest of rounds that lie apart."""
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
+    made = calls(clock, number // ROUNDS)
+    journals = [
+        FileJournal(loop, clock, unix_ms, Writer(folder / name / FOLDER, clock.now_ms(), print))
+        for name in (*map(str, A_TURN), "caps")
+    ]
+    caps = capped(journals[-1])
+    requests, tokens = journals[-1].book.cells.values()
+
+    def used(units):
+        requests.level += units == PROMPT + RESERVE
+        tokens.level += units
+
+    under_caps = calls(clock, number // ROUNDS, caps)
     gc.collect()
     gc.freeze()
-    made = calls(clock, number)
-    found = {"in memory, us a call": await per_call_us(MemoryJournal(), made, 1)}
-    for a_turn in A_TURN:
-        journal = FileJournal(loop, clock, unix_ms, Writer(folder / str(a_turn) / FOLDER, clock.now_ms(), print))
-        found[f"{a_turn} calls a turn, us a call"] = await per_call_us(journal, made, a_turn)
+    found = {}
+    for _ in range(ROUNDS):
+        told = {"in memory, us a call": await per_call_us(MemoryJournal(), made, 1)}
+        for a_turn, journal in zip(A_TURN, journals, strict=False):
+            told[f"{a_turn} calls a turn, us a call"] = await per_call_us(journal, made, a_turn)
+        told["under two caps, us a call"] = await per_call_us(journals[-1], under_caps, 1, used)
+        found = {name: min(figure, found.get(name, figure)) for name, figure in told.items()}
+        await asyncio.sleep(APART_S)
+    for journal in journals:
         journal.close(0)
     return found, folder / str(A_TURN[0])
 

@@ -16,6 +16,7 @@ from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
 from swarmgate.stores.journal import counters, rows
+from swarmgate.stores.journal.said import AHEAD_PARTS
 from swarmgate.stores.journal.segments import Retention
 
 DAY_MS = 86_400_000
@@ -146,7 +147,7 @@ def test_nor_is_any_after_a_loss_of_power(told, seed, beside):
     book = Book(life.now_ms + 5)
     counters.restore(Path("j"), book, {"day": DAY, "tokens": DAY, "rate": RATE}.get, life.now_ms + 5, disk)
     found = {name: book.cells[name].level if name in book.cells else 0 for name in units}
-    ahead = 2 * DAY.burst // counters.AHEAD_PARTS
+    ahead = 2 * DAY.burst // AHEAD_PARTS
     assert units["day"] <= found["day"] <= units["day"] + ahead
     assert units["tokens"] <= found["tokens"] <= units["tokens"] + reserved + ahead
 
@@ -232,7 +233,7 @@ def test_lg_09_nothing_is_used_ahead_of_what_the_disk_knows(told, seed):
     book = Book(life.now_ms + 5)
     counters.restore(Path("j"), book, {"tokens": DAY}.get, life.now_ms + 5, disk)
     found = book.cells["tokens"].level if "tokens" in book.cells else 0
-    assert used <= found <= used + 2 * DAY.burst // counters.AHEAD_PARTS
+    assert used <= found <= used + 2 * DAY.burst // AHEAD_PARTS
 
 
 def test_lg_05_a_counter_asks_in_time_and_the_loop_never_waits_for_the_disk(tmp_path, monkeypatch):

@@ -7,30 +7,34 @@ call is one row, not two.
 
 import os
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Final, Protocol
 
 from swarmgate import __version__
 from swarmgate.core.answers import BlockKind, Denied
 from swarmgate.core.book import Book
+from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.compiler import WAY
 from swarmgate.core.effect import Effect
 from swarmgate.core.outcome import Ejects, Outcome
 from swarmgate.core.record import Call, Route
-from swarmgate.ports import Alarms, AttemptFacts
+from swarmgate.ports import Alarms, Told
 from swarmgate.stores.journal import counters, rows
-from swarmgate.stores.journal.frame import to_line
+from swarmgate.stores.journal.said import NONE, Parts, Said
 from swarmgate.stores.journal.writer import Writer
 
 TICK_S: Final = 1.0
 MOST_WAYS: Final = 20_000
 COUNTERS_EVERY: Final = 30  # seconds
 CLOCK_STEP_MS: Final = 1_000
+_INTENT: Final = rows.INTENT
+_DONE: Final = rows.DONE
 _KINDS: Final = {kind: kind.name.lower() for kind in BlockKind}
 _WRITE: Final = Effect.WRITE  # an enumeration takes 0.1 us to look a member up
 _NOTHING: Final = Ejects.NOTHING
 _GIVEN_UP: Final = "given_up"  # the kind of an attempt that the gate itself ended
+
+_Left = tuple[Told, Parts]  # of an attempt that runs: who sees it, and the counters that it took from
 
 
 class PumpClock(Protocol):
@@ -55,7 +59,6 @@ class FileJournal:
     """
 
     __slots__ = (
-        "_charged",
         "_held",
         "_left",
         "_loop",
@@ -87,14 +90,15 @@ class FileJournal:
         self.clock = clock
         self._wall_ms = wall_ms
         self._step_ms = wall_ms() - now_ms
-        self._left: dict[Call, Callable[[], AttemptFacts]] = {}  # attempts that run, and how to ask what became of them
-        self._ways: dict[int, Route] = {}  # routes that were told, by identity: they keep it as long as they stand here
+        self._left: dict[Call, _Left] = {}
+        self._ways: dict[
+            int, tuple[Route, Parts]
+        ] = {}  # routes that were told, by identity: they keep it while they stand here
         self._held: Note | None = None  # of a call that ends with it: its end follows at once
         self.policy = 0
         self.on_budget: Callable[[str, str, int], None] = lambda *_: None
         self.book = Book()
-        self._charged: dict[Call, tuple[tuple[str, int], ...]] = {}  # attempts that run and took from counters
-        self._said = counters.Said()
+        self._said = Said()
         self._seconds = 0
         self.run = os.urandom(6).hex()
         self.writer = writer
@@ -108,65 +112,68 @@ class FileJournal:
         route, rung, writer = call.route, call.rungs[call.rung], self.writer
         assert route is not None
         own = rung.routes.get(route.key, route)  # without the caller's caps, which make a route of their own per call
-        if id(own) not in self._ways:
-            self._way(rung.target, own, call.sent_ms)
-        self._left[call] = call.wire.facts  # type: ignore[attr-defined]
+        way = self._ways.get(id(own))
+        parts = way[1] if way is not None else self._way(rung.target, own, call.sent_ms)
+        caps = call.caps
+        if caps is not None:
+            parts += self._said.of_caps(caps.get(rung.target) or caps[ANY_TARGET], self.book.counters)
+        charges = self._said.take(call, parts) if parts else NONE
+        self._left[call] = call.wire, parts  # type: ignore[assignment]
         agent, task, goal, step, operation, task_type = call.step
-        charges = self._charges(call, route) if self.book.counters else ()
         writer.sequence = seq = writer.sequence + 1
         writer.write(
-            to_line(
-                (
-                    rows.INTENT,
-                    seq,
-                    call.sent_ms,
-                    call.id,
-                    intent.attempt,
-                    agent,
-                    task,
-                    goal,
-                    step,
-                    operation,
-                    task_type,
-                    call.team,
-                    call.rank,
-                    rung.target,
-                    rung.model or call.model,
-                    route.key,
-                    call.rung,
-                    self.policy,
-                    call.arrived_ms,
-                    call.prompt,
-                    call.reserve,
-                    call.effect,
-                    call.trace,
-                    charges,
-                )
+            (
+                _INTENT,
+                seq,
+                call.sent_ms,
+                call.id,
+                intent.attempt,
+                agent,
+                task,
+                goal,
+                step,
+                operation,
+                task_type,
+                call.team,
+                call.rank,
+                rung.target,
+                rung.model or call.model,
+                route.key,
+                call.rung,
+                self.policy,
+                call.arrived_ms,
+                call.prompt,
+                call.reserve,
+                call.effect,
+                call.trace,
+                charges,
             )
         )
-        if charges:
-            self._take_ahead(charges)
+        if charges and self._said.is_low:
+            self._tell_disk(parts)
         if call.effect is _WRITE and (call.keyed or operation):
             self.sync()
 
     def note(self, call: Call, note: Note) -> None:
         """How an attempt ended; if its call ends with it, that follows at once and is told in the same row."""
-        if call not in self._left:
-            self._unconnected(call, note)
-        elif call.end is None:
-            self._write_note(call, note, "", "")
-        else:
+        if call.end is not None:
             self._held = note
+        elif (left := self._left.pop(call, None)) is not None:
+            self._write_note(call, note, left, "", "")
+        else:
+            self._unconnected(call, note)
 
     def end(self, call: Call, answer: Answer) -> None:
         """How the call ended."""
         note, self._held = self._held, None
-        if note is None:
-            if call not in self._left:
-                self.add(_end(*self.next(), call, answer))
-                return
-            note = Note(call.attempt, answer.reason, 0)  # given up as it ran
-        self._write_note(call, note, answer.end._value_, answer.reason or "")
+        left = self._left.pop(call, None)
+        if left is not None:
+            given_up = note or Note(call.attempt, answer.reason, 0)  # without a note it ran until now
+            self._write_note(call, given_up, left, answer.end._value_, answer.reason or "")
+            return
+        if note is not None:
+            self._unconnected(call, note)
+        self.add(_end(*self.next(), call, answer))
 
     def lost(self, call: Call, lose: Lose) -> None:
         """A grant of which nothing left."""
@@ -187,63 +194,51 @@ class FileJournal:
         self.writer.sync()
         self.writer.close()
 
-    def _write_note(self, call: Call, note: Note, end: str, end_reason: str) -> None:
-        status, prompt, output, cached, content_at_ms, sent_bytes, got_bytes = self._left.pop(call)()
+    def _write_note(self, call: Call, note: Note, left: _Left, end: str, end_reason: str) -> None:
+        wire, parts = left
+        status, prompt, output, cached, content_at_ms, sent_bytes, got_bytes = wire.facts()
         outcome, writer = note.outcome, self.writer
-        beyond = self._said.beyond(self.book, self._charged.pop(call)) if call in self._charged else ()
+        beyond = self._said.beyond(self.book, parts) if parts else NONE
         writer.sequence = seq = writer.sequence + 1
         writer.write(
-            to_line(
-                (
-                    rows.DONE,
-                    seq,
-                    self.clock.read_ms,
-                    call.id,
-                    note.attempt,
-                    _GIVEN_UP if outcome is None else outcome.kind,
-                    note.reason or "",
-                    status,
-                    note.sent,
-                    note.used,
-                    prompt,
-                    output,
-                    cached,
-                    content_at_ms,
-                    sent_bytes,
-                    got_bytes,
-                    0 if outcome is None or outcome.ejects is _NOTHING else _out_ms(outcome),
-                    end,
-                    end_reason,
-                    beyond,
-                )
+            (
+                _DONE,
+                seq,
+                self.clock.read_ms,
+                call.id,
+                note.attempt,
+                _GIVEN_UP if outcome is None else outcome.kind,
+                note.reason or "",
+                status,
+                note.sent,
+                note.used,
+                prompt,
+                output,
+                cached,
+                content_at_ms,
+                sent_bytes,
+                got_bytes,
+                0 if outcome is None or outcome.ejects is _NOTHING else _out_ms(outcome),
+                end,
+                end_reason,
+                beyond,
             )
         )
-        if beyond:
-            overdrawn = self._said.overdrawn(beyond)
-            if overdrawn:
-                self._tell_held(overdrawn)
+        if beyond and self._said.is_low:
+            self._tell_disk(parts)
 
-    def _charges(self, call: Call, route: Route) -> tuple[tuple[str, int], ...]:
-        """What an attempt takes from counters, its reservation included."""
-        found, names = [], self.book.counters
-        for name, cost, reserve in route.demands(call.prompt, call.reserve, call.money):
-            if name in names:
-                found.append((name, cost + reserve))
-        if not found:
-            return ()
-        charges = self._charged[call] = tuple(found)
-        return charges
-
-    def _take_ahead(self, charges: tuple[tuple[str, int], ...]) -> None:
+    def _tell_disk(self, parts: Parts) -> None:
         """What counters may use before the disk knows of it: told in time, beside the loop; else now, and the attempt waits."""
-        short, low = self._said.took(charges)
+        short = [tally.name for tally, _, _ in parts if tally.said > tally.until]
         if short:
             self._tell_held(short)
-        elif low and self.soon is not None:
-            row, now_ms = self.next()
-            ahead = self._said.ask(self.book, low, row)
-            self.add(rows.Counters(row, now_ms, counters.held(self.book, low), False, ahead, self.writer.boot_id))
-            self.soon(partial(self._said.granted, row, low))
+        elif self.soon is not None:
+            low = [tally.name for tally, _, _ in parts if tally.said > tally.soon and not tally.asked]
+            if low:
+                row, now_ms = self.next()
+                ahead, granted = self._said.ask(self.book, low, row)
+                self.add(rows.Counters(row, now_ms, counters.held(self.book, low), False, ahead, self.writer.boot_id))
+                self.soon(granted)
 
     def _tell_held(self, names: Collection[str], *, whole: bool = False) -> None:
         """What counters hold; on the disk itself where they may use more from now on."""
@@ -253,16 +248,18 @@ class FileJournal:
         if is_more:
             self.writer.sync()
 
-    def _way(self, target: str, route: Route, at_ms: int) -> None:
-        """A route's first attempt: say what it takes from."""
+    def _way(self, target: str, route: Route, at_ms: int) -> Parts:
+        """A route's first attempt: say what it takes from; what that is of counters."""
         if len(self._ways) >= MOST_WAYS:
             self._ways.clear()
-        self._ways[id(route)] = route
+        parts = self._said.parts(route, self.book.counters)
+        self._ways[id(route)] = route, parts
         names = dict.fromkeys([*(demand[0] for demand in route.fixed), *route.metered, *route.inputs, *route.outputs])
         budgets = tuple(name for name in names if not name.endswith(WAY))
         for name in budgets:
             self.on_budget(name, target, at_ms)
         self.add(rows.Way(self.writer.sequence + 1, at_ms, target, route.key, budgets))
+        return parts
 
     def _unconnected(self, call: Call, note: Note) -> None:
         rung = call.rungs[note.rung]
@@ -288,7 +285,7 @@ class FileJournal:
         """Whole at the first second, and seldom afterwards; long answers use more while they run."""
         book = self.book
         if self._seconds % COUNTERS_EVERY:
-            behind = self._said.behind(book, {name for charges in self._charged.values() for name, _ in charges})
+            behind = self._said.behind(book, {tally for _, parts in self._left.values() for tally, _, _ in parts})
             if behind:
                 self._tell_held(behind)
         elif book.counters:

@@ -81,10 +81,11 @@ class Writer:
     def append(self, row: Row) -> None:
         """One more row, which has the number after the last; on file when this returns, unless there is trouble."""
         self.sequence += 1
-        self.write(to_line(row))
+        self.write(row)
 
-    def write(self, line: bytes) -> None:
-        """The line of a row whose number was taken from `sequence`; as `append`."""
+    def write(self, row: Row | tuple[object, ...]) -> None:
+        """A row, or its name and fields, whose number was taken from `sequence`; as `append`."""
+        line = to_line(row)
         try:
             self._put(line)
         except ValueError:  # there is no room for it
@@ -168,7 +169,10 @@ class Writer:
         pending, self._pending = self._pending, []
         self._unrecorded, self.trouble = 0, ""
         for line in pending:
-            self.write(line)
+            try:
+                self._put(line)
+            except ValueError:
+                self._make_room(line)
         self._say("journal: it is written again")
         return missed
 
