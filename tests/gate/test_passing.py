@@ -161,6 +161,27 @@ def test_llm_gateways_50_who_leaves_while_it_uploads_is_cancelled():
     asyncio.run(play())
 
 
+def test_hi_10_who_leaves_while_its_upload_waits_in_line_is_out_of_it():
+    async def play():
+        one_place = TARGET + 'limits = ["1 concurrent"]\n'
+        async with stage(lambda stand_in, _hit, _writer: stand_in.go_on.wait(), one_place) as on:
+            _, first = await asyncio.open_connection("127.0.0.1", on.port)
+            first.write(request("/v1/files", b"x"))
+            await eventually(lambda: len(on.stand_in.hits) == 1)
+            _, second = await asyncio.open_connection("127.0.0.1", on.port)
+            second.write(_upload(200_000) + b"x" * 100_000)
+            await eventually(lambda: len(on.gate.pump.open) == 2)
+            second.close()
+            try:
+                await eventually(lambda: on.ends == ["cancelled"])
+            finally:
+                on.stand_in.go_on.set()
+                first.close()
+        assert len(on.stand_in.hits) == 1
+
+    asyncio.run(play())
+
+
 def test_sc_02_an_error_about_our_key_is_not_shown_here_either():
     bench, end, _ = begun(request("/v1/files", b"", "GET"))
     end.data_received(whole({"error": {"message": "Incorrect API key: sk-1", "code": "invalid_api_key"}}, "401 No"))

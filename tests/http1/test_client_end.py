@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import Line
 
-from swarmgate.http1.client_end import BODY_MS, MAX_WAITING_BYTES
+from swarmgate.http1.client_end import MAX_WAITING_BYTES
+from swarmgate.http1.client_limits import BODY_MS
 from swarmgate.http1.goodbye import GOODBYE_MS
 from swarmgate.http1.render import BadField
 

@@ -1,9 +1,12 @@
 from itertools import pairwise
+from socket import SHUT_WR, socketpair
 
+import pytest
 from wire import Line
 
 from swarmgate.http1.answer import STALLED_WRITE_MS
-from swarmgate.http1.client_end import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, MAX_WAITING_BYTES, MOST_A_TURN
+from swarmgate.http1.client_end import MAX_WAITING_BYTES, MOST_A_TURN
+from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, LOOK_MS
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.cork import Cork
 from swarmgate.http1.goodbye import GOODBYE_MS
@@ -74,6 +77,34 @@ def test_an_upload_paused_while_the_answer_flows_has_no_limit():
     line.end.resume_writing()
     line.pass_ms(10 * BODY_MS)
     assert not line.transport.closed
+
+
+@pytest.mark.parametrize("raw", [UPLOAD + b"1234", GET + b"x" * MAX_WAITING_BYTES], ids=["upload", "pipelined"])
+def test_hi_10_who_leaves_while_its_bytes_are_not_read_has_left(raw):
+    line = Line()
+    ours, theirs = socketpair()
+    line.transport.fileno = ours.fileno
+    with ours, theirs:
+        line.send(raw)
+        line.end.pause()
+        line.pass_ms(10 * LOOK_MS)
+        assert ("gone",) not in line.events
+        theirs.sendall(b"unread")
+        theirs.shutdown(SHUT_WR)
+        line.pass_ms(LOOK_MS)
+    assert line.events[-1] == ("gone",)
+    assert line.transport.aborted
+
+
+def test_who_does_not_read_its_answer_is_cut_off_although_its_upload_is_paused():
+    line = Line()
+    line.send(UPLOAD)
+    line.end.start_stream(200, [])
+    line.transport.unread = 100_000
+    line.end.pause_writing()
+    line.end.pause()
+    line.pass_ms(STALLED_WRITE_MS)
+    assert line.transport.aborted
 
 
 def test_a_stalled_reader_pauses_the_source_and_is_cut_off_in_the_end():

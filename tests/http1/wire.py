@@ -56,6 +56,9 @@ class FakeTransport:
     def get_extra_info(self, name: str) -> object:
         return {"socket": self, "peername": ("127.0.0.1", 5)}[name]
 
+    def fileno(self) -> int:
+        return -1
+
     def setsockopt(self, *option) -> None:
         self.options.append(option)
 

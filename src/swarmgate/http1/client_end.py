@@ -8,32 +8,28 @@ open means it left (design 3), also when it only half-closed.
 
 import asyncio
 
-from swarmgate.http1.answer import SILENT, Answering
+from swarmgate.http1.answer import SILENT
+from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, Limited
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.framing import READ, BadBody, request_body
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
-from swarmgate.http1.head_memo import RequestHeads
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
 MAX_WAITING_BYTES = 64 * 1024
 MOST_A_TURN = 16  # requests of one client that are answered before others are heard: a read may hold thousands
-HEAD_MS = 10_000
-KEEP_ALIVE_MS = 75_000
-BODY_MS = 30_000
 
 
-class ClientEnd(Answering):
+class ClientEnd(Limited):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 
-    __slots__ = ("_body_ms", "_heads", "_waiting", "is_early")
+    __slots__ = ("_waiting", "is_early")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(handler, sweep)
-        self._heads = RequestHeads()
         self._waiting = bytearray()  # pipelined, unparsed
-        self._body_ms, self.is_early = BODY_MS, False  # early: bytes came with the present head, behind it
+        self.is_early = False  # early: bytes came with the present head, behind it
 
     def open_tunnel(self, idle_ms: int) -> None:
         """Answer CONNECT: from now on all bytes are payload, both ways, until `finish`, `cut` or the client's end."""
@@ -131,13 +127,7 @@ class ClientEnd(Answering):
             return
         self._waiting += data
         if len(self._waiting) >= MAX_WAITING_BYTES:
-            self._paused = True
-            self._transport.pause_reading()
-
-    def _limit(self) -> int:
-        if self.head is None:
-            return self._sweep.now_ms + KEEP_ALIVE_MS
-        return NEVER if self._body.done or self._paused else self._sweep.now_ms + self._body_ms
+            self.pause()
 
     def eof_received(self) -> None:
         """The client said its last byte: an open call is cancelled, the connection closed."""
@@ -148,17 +138,6 @@ class ClientEnd(Answering):
         """The connection is no more; an open call is cancelled."""
         super().connection_lost(exc)
         self._leave()
-
-    def on_deadline(self) -> None:
-        """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
-        if not self._open or (self.head is not None and self._body.done):
-            self._give_up()
-        elif self.head is not None:
-            self._break(BadHead(408, "body_timeout", "no byte of it came in time", "body"))
-        elif len(self._heads):
-            self._refuse(BadHead(408, "head_timeout", "was not complete in time"))
-        else:
-            self._close()
 
     def _done(self) -> None:
         self.head = self.call = None

@@ -1,0 +1,85 @@
+"""
+How long a client connection may stay as it is.
+
+Here lives one limit per state: silence between requests, a head, a body, an answer that nobody reads. Bytes that have
+nowhere to go are not read, and then no limit runs; but a client's end stands behind them, so the system is asked for it.
+"""
+
+import select
+import socket
+
+from swarmgate.http1.answer import STALLED_WRITE_MS, Answering
+from swarmgate.http1.handler import Handler
+from swarmgate.http1.head_memo import RequestHeads
+from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.sweep import NEVER, Sweep
+
+HEAD_MS = 10_000
+KEEP_ALIVE_MS = 75_000
+BODY_MS = 30_000
+LOOK_MS = 500  # for a client that left, where its bytes are not read
+_LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
+
+
+class Limited(Answering):
+    """A client connection with a limit in every state; what follows from one stands in client_end.py."""
+
+    __slots__ = ("_body_ms", "_heads")
+
+    def __init__(self, handler: Handler, sweep: Sweep) -> None:
+        super().__init__(handler, sweep)
+        self._heads = RequestHeads()
+        self._body_ms = BODY_MS
+
+    def pause(self) -> None:
+        """Stop reading; who does not read its own answer, or leaves, is noticed all the same."""
+        super().pause()
+        self.deadline_ms = self._limit()
+
+    def _limit(self) -> int:
+        head, now_ms = self.head, self._sweep.now_ms
+        if self._is_full:
+            return now_ms + STALLED_WRITE_MS
+        if head is None:
+            return now_ms + KEEP_ALIVE_MS
+        if self._paused:  # what a tunnel's client sent before its end is its host's
+            return NEVER if head.method == b"CONNECT" else now_ms + LOOK_MS
+        return NEVER if self._body.done else now_ms + self._body_ms
+
+    def on_deadline(self) -> None:
+        """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
+        if not self._open or self._is_full:
+            self._give_up()
+        elif self._paused:
+            self._look_for_its_end()
+        elif self.head is not None:
+            self._break(BadHead(408, "body_timeout", "no byte of it came in time", "body"))
+        elif len(self._heads):
+            self._refuse(BadHead(408, "head_timeout", "was not complete in time"))
+        else:
+            self._close()
+
+    def _look_for_its_end(self) -> None:
+        if has_hung_up(self._transport.get_extra_info("socket")):
+            self._transport.abort()
+            self._leave()
+        else:
+            self.deadline_ms = self._limit()
+
+    def _break(self, bad: BadHead) -> None:
+        raise NotImplementedError
+
+    def _refuse(self, bad: BadHead) -> None:
+        raise NotImplementedError
+
+    def _leave(self) -> None:
+        raise NotImplementedError
+
+
+def has_hung_up(link: socket.socket) -> bool:
+    """Whether the peer has said its last byte, read or not, or its connection broke."""
+    if link.fileno() < 0:
+        return False  # closed already, which is told on its own
+    ask = select.poll()
+    ask.register(link, _LAST_BYTE)
+    return bool(ask.poll(0))
