@@ -1,10 +1,12 @@
 """
-Tables for people: nothing is cut off and no name is broken in two, however narrow the terminal: names are typed again.
+Tables for people: nothing is cut off, no name is broken in two, however narrow the terminal (names are typed again), and no
+number is parted from its unit where a column holds nothing else.
 
 Columns give way between words. Where the longest words do not fit beside each other, each row stands as a block of lines
 instead, a column's name before each value.
 """
 
+import re
 from collections.abc import Iterator
 
 from rich.box import SIMPLE_HEAD
@@ -15,6 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 _BETWEEN = 2  # columns of the terminal between two of ours
+_BREAK = re.compile(r"\s+(?!(?:%|USD|ms|s)(?:\s|$))")  # between words; a number keeps its unit
 
 
 class Listing:
@@ -57,7 +60,7 @@ class Listing:
 
 
 def _longest_word(texts: tuple[str, ...]) -> int:
-    return max((cell_len(word) for text in texts for word in text.split()), default=0)
+    return max((cell_len(word) for text in texts for word in _BREAK.split(text)), default=0)
 
 
 def _widths(natural: list[int], least: list[int], room: int) -> list[int] | None:

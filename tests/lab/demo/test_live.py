@@ -51,8 +51,8 @@ def test_a_terminal_shows_states_rates_and_what_is_left(tmp_path):
         "33 thinking",
         "2.5 M",
         "P0 900 ms, P2 8.0 s",
-        "0% to 50% of the limit",
-        "a.org 1",
+        "0 % to 50 % of the limit",
+        "a.org\N{NO-BREAK SPACE}1",
     ):
         assert words in text
 
@@ -80,8 +80,8 @@ def test_an_unfinished_row_waits(tmp_path):
     path.write_bytes(b'["seen", 5, "web", "a.org", "", 1, "", 0, 200]\n["seen", 6, "we')
     tail = Tail(path, tmp_path / "none")
     tail.read()
-    assert tail.hosts() == "a.org 1"
+    assert tail.hosts() == "a.org\N{NO-BREAK SPACE}1"
     with path.open("ab") as file:
         file.write(b'b", "a.org", "", 1, "", 0, 200]\n')
     tail.read()
-    assert tail.hosts() == "a.org 2"
+    assert tail.hosts() == "a.org\N{NO-BREAK SPACE}2"

@@ -101,12 +101,12 @@ def _keys(plan: DemoPlan) -> str:
 def _bars(left: list[float]) -> Text:
     """One column a key: how much of its limit is left, in eighths."""
     bars = "".join("▁▂▃▄▅▆▇█"[min(7, int(share * 8))] for share in left)
-    return Text(f"{bars}  {min(left):.0%} to {max(left):.0%} of the limit")
+    return Text(f"{bars}  {min(left) * 100:.0f} % to {max(left) * 100:.0f} % of the limit")
 
 
 def _line(now: Progress) -> str:
     counts = now.counts
     return (
-        f"  {now.t_s:3.0f} s: {now.qps:,.0f} model calls/s and {now.tpm / 1e6:,.1f} M tokens/min answered, "
+        f"  {now.t_s:2.0f} s: {now.qps:,.0f} calls/s, {now.tpm / 1e6:,.1f} M tokens/min answered; "
         f"{counts.get('deferrals', 0):,} deferrals, {counts.get('refused', 0):,} refusals"
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from swarmgate.lab.demo.figures import CLASSES, ArmFigures
 from swarmgate.lab.demo.machine import Machine
 from swarmgate.lab.demo.plan import WINDOW_MS, DemoPlan
-from swarmgate.lab.demo.table import ROWS, promises, verdict
+from swarmgate.lab.demo.table import ROWS, in_time, promises, verdict
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
@@ -110,7 +110,8 @@ def _waits(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
         heights = [max(1, waits.p99_ms - waits.p50_ms) for _, waits in have]
         axes.bar(places, heights, width * 0.9, bottom=bottoms, label=arm.name)
     axes.set_xticks([at + 0.4 - width / 2 for at in range(len(CLASSES))], CLASSES)
-    axes.set(yscale="log", ylabel="wait in ms")
+    axes.set(yscale="log", ylabel="wait")
+    axes.yaxis.set_major_formatter(lambda ms, _at: in_time(round(ms)))
     axes.legend(fontsize=8)
 
 
@@ -138,7 +139,7 @@ def _shares(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None:
     for number, arm in enumerate(found):
         axes.bar([number * width, 1 + number * width], [arm.deferral_share, arm.reuse], width * 0.9, label=arm.name)
     axes.set_xticks([at + 0.4 - width / 2 for at in range(2)], ["deferrals per send", "connections reused"])
-    axes.yaxis.set_major_formatter("{x:.0%}")
+    axes.yaxis.set_major_formatter(lambda share, _at: f"{share * 100:.0f} %")
     axes.legend(fontsize=8)
 
 
@@ -174,7 +175,8 @@ DRAWINGS = (
         "Waits by class, from the median to P99",
         "From the instant at which an agent wants a model call to its arrival at the target. Each bar begins at the median and "
         "ends at P99; every line of the scale is ten times the one below. Calls that never arrived have no wait.",
-        "the gate's bar for P0 (hypotheses) ends far below the others. More is wanted than fits, so P2 (cleaning) has to wait.",
+        "the gate's bar for P0 (hypotheses) ends near the ground. More is wanted than fits, so P2 (cleaning) has to wait. Direct "
+        "agents wait little where they are answered at all.",
         _waits,
     ),
     Drawing(

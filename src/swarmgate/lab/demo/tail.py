@@ -10,7 +10,7 @@ from swarmgate.lab.standin.web import WEB
 from swarmgate.lab.standin.witness_log import Seen, rows_of
 
 RECENT_MS = 5_000
-MOST_HOSTS = 4
+MOST_HOSTS = 3
 
 
 class Growing:
@@ -76,7 +76,7 @@ class Tail:
     def hosts(self) -> str:
         """Those with the most arrivals so far."""
         most = sorted(self._hosts.items(), key=lambda item: -item[1])[:MOST_HOSTS]
-        return ", ".join(f"{name} {count:,}" for name, count in most)
+        return ", ".join(f"{name}\N{NO-BREAK SPACE}{count:,}" for name, count in most)
 
     def waits(self) -> dict[str, int]:
         """The P99 in ms by class, from a wish to the target's door, of model calls that ended just now."""

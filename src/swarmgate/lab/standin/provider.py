@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -24,20 +23,13 @@ from swarmgate.lab.standin.plan import ProviderPlan
 from swarmgate.lab.standin.question import CHARS_PER_TOKEN, Question
 from swarmgate.lab.standin.scope import Scope
 from swarmgate.lab.standin.site import Exchange, NumberedEnd, Site
-from swarmgate.lab.standin.speech import EVENTS, JSON, Dialect, Reply, Service, Streaming
+from swarmgate.lab.standin.speech import EVENTS, JSON, Chunks, Reply, Service, Speech
 from swarmgate.lab.standin.trouble import Troubles
 from swarmgate.lab.standin.witness_log import Seen, WitnessLog
 
 STEP_MS = 100
 READ_BEFORE = 8  # of its time with a prompt, this part of a model passes before its first token
-DIALECTS: dict[str, Dialect] = {"openai": OpenAi(), "anthropic": Anthropic()}
-
-
-class Asked(NamedTuple):
-    """A question, and what answers it."""
-
-    service: Service
-    question: Question
+DIALECTS: dict[str, Speech] = {"openai": OpenAi(), "anthropic": Anthropic()}
 
 
 class Provider(Site):
@@ -76,7 +68,7 @@ class Provider(Site):
             end.respond(*reply)
             return
         exchange.left = lambda: scope.depart(self.now_ms, question.call, self._added(question))
-        self._begin(end, exchange, scope, Asked(service, question))
+        self._begin(end, exchange, scope, (service, question))
 
     def _arrive(self, scope: Scope, number: int, question: Question, connection: int) -> Reply | None:
         """Why a request is not served, None if it is; the witness writes it down."""
@@ -107,8 +99,8 @@ class Provider(Site):
     def _added(self, question: Question) -> int:
         return question.output_tokens if self.plan.charge == "prompt_then_output" else 0
 
-    def _begin(self, end: NumberedEnd, exchange: Exchange, scope: Scope, asked: Asked) -> None:
-        question, troubles, now_ms, name = asked.question, self._troubles, self.now_ms, self.plan.name
+    def _begin(self, end: NumberedEnd, exchange: Exchange, scope: Scope, asked: tuple[Service, Question]) -> None:
+        (service, question), troubles, now_ms, name = asked, self._troubles, self.now_ms, self.plan.name
         first_ms, last_ms = self._law.sample(self._rng, question.output_tokens)
         reading_ms = self.plan.reading_us * question.prompt_tokens // 1_000
         first_ms, last_ms = first_ms + reading_ms // READ_BEFORE, last_ms + reading_ms
@@ -116,13 +108,12 @@ class Provider(Site):
         stalled_ms = troubles.stalled_ms(name, now_ms)
         first_ms, last_ms = (stalled_ms + ms * slow // 100 for ms in (first_ms, last_ms))
         headers = self._dialect.rates(scope.rests(now_ms), unix_s())
-        streaming = asked.service.streaming
-        if streaming is None or not question.is_stream:
-            body = asked.service.answer(question)
+        if service.chunks is None or not question.is_stream:
+            body = service.answer(question)
             self.later(exchange, last_ms, lambda: self._whole(end, exchange, Reply(200, [JSON, *headers], body)))
             return
         early = next((kind for kind in ("overload", "cut") if troubles.strikes(kind, name, now_ms)), "")
-        stream = _Stream(partial(self.later, exchange), streaming, question, last_ms - first_ms, early)
+        stream = _Stream(partial(self.later, exchange), service.chunks, question, last_ms - first_ms, early)
         self.later(exchange, first_ms, lambda: stream.begin(end, exchange, [*EVENTS, *headers]))
 
     @staticmethod
@@ -134,19 +125,19 @@ class Provider(Site):
 class _Stream:
     """One streamed answer; `later` goes on with it after so many ms."""
 
-    __slots__ = ("_at", "_early", "_end", "_exchange", "_later", "_question", "_step_ms", "_steps", "_streaming")
+    __slots__ = ("_at", "_chunks", "_early", "_end", "_exchange", "_later", "_question", "_step_ms", "_steps")
     _end: NumberedEnd
     _exchange: Exchange
 
     def __init__(
         self,
         later: Callable[[float, Callable[[], None]], None],
-        streaming: Streaming,
+        chunks: Chunks,
         question: Question,
         ms: int,
         early: str,
     ) -> None:
-        self._later, self._streaming, self._question = later, streaming, question
+        self._later, self._chunks, self._question = later, chunks, question
         self._steps = max(1, min(ms // STEP_MS, question.output_tokens))
         self._step_ms = ms / max(1, self._steps - 1)  # the first event comes at once, the last one after all of it
         self._early = early
@@ -155,30 +146,30 @@ class _Stream:
     def begin(self, end: NumberedEnd, exchange: Exchange, headers: list[Header]) -> None:
         self._end, self._exchange = end, exchange
         end.start_stream(200, headers)
-        end.write_chunk(self._streaming.begin(self._question))
+        end.write_chunk(self._chunks.begin(self._question))
         self._step()
 
     def _step(self) -> None:
-        question, streaming, at = self._question, self._streaming, self._at
+        question, chunks, at = self._question, self._chunks, self._at
         if self._early and 2 * at >= self._steps:
             self._break()
             return
         tokens, steps = question.output_tokens, self._steps
         done, will = (tokens * one // steps * CHARS_PER_TOKEN for one in (at, at + 1))
         self._at += 1
-        piece = streaming.piece(question, at, question.words[done:will])
+        piece = chunks.piece(question, at, question.words[done:will])
         if self._at < steps:
             self._end.write_chunk(piece)
             self._later(self._step_ms, self._step)
             return
-        self._end.write_chunk(piece + streaming.end(question, steps))
+        self._end.write_chunk(piece + chunks.end(question, steps))
         self._exchange.over()
         self._end.finish()
 
     def _break(self) -> None:
         self._exchange.over()
         if self._early == "overload":
-            self._end.write_chunk(self._streaming.error_event())
+            self._end.write_chunk(self._chunks.error_event())
             self._end.finish()
         else:
             self._end.cut()

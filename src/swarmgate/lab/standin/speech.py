@@ -26,7 +26,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Streaming(Protocol):
+class Chunks(Protocol):
     """How a service streams its answers, event by event."""
 
     def begin(self, question: Question) -> bytes:
@@ -47,10 +47,10 @@ class Service(NamedTuple):
 
     read: Callable[[bytes, int], Question]
     answer: Callable[[Question], bytes]
-    streaming: Streaming | None = None
+    chunks: Chunks | None = None
 
 
-class Dialect(Protocol):
+class Speech(Protocol):
     """One provider's ways."""
 
     services: Mapping[bytes, Service]
