@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from swarmgate.lab.demo.figures import CLASSES, ArmFigures
 from swarmgate.lab.demo.machine import Machine
-from swarmgate.lab.demo.plan import WINDOW_MS, DemoPlan
+from swarmgate.lab.demo.plan import PROVIDER, WINDOW_MS, DemoPlan
 from swarmgate.lab.demo.table import ROWS, in_time, promises, verdict
 
 STYLE = (
@@ -124,7 +124,7 @@ def _over_limit(axes: Any, _plan: DemoPlan, found: Sequence[ArmFigures]) -> None
     left = [0] * len(worst)
     for arm in found:
         counts = [arm.over_limit.get(place, 0) for place in worst]
-        axes.barh(worst, counts, left=left, label=arm.name)
+        axes.barh([place.replace(f"{PROVIDER}/scope-", "key ") for place in worst], counts, left=left, label=arm.name)
         left = [a + b for a, b in zip(left, counts, strict=True)]
     if worst:
         axes.invert_yaxis()
