@@ -10,15 +10,12 @@ import pytest
 from eventually import eventually
 from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.facts.suffixes import load_suffix_rules
+from swarmgate.gate.lookups import AT_ONCE, LOOK_UP_S, PER_DOMAIN, Found
 from swarmgate.gate.resolve import (
     KEPT_MS,
-    LOOK_UP_S,
     MOST_KNOWN,
     NAMES_AT_ONCE,
-    PER_DOMAIN,
     STALE_MS,
-    THREADS,
-    Found,
     TargetResolver,
 )
 from swarmgate.http1.dial import Endpoint
@@ -198,33 +195,78 @@ def test_one_slow_domain_holds_nobody_else_up():
         slow = Slow()
         found = {}
         with resolver(look_up=slow) as made:
-            for number in range(3 * THREADS):
+            for number in range(3 * AT_ONCE):
                 host = f"n{number}.slow.org"
                 made.locate(Origin("http", host, 80), lambda end, host=host: found.update({host: end}))
             assert await located(made, "quick.org") == Endpoint((PUBLIC,), 443)
             assert len([name for name in slow.running if name.endswith("slow.org")]) == PER_DOMAIN
             slow.go_on.set()
-            await eventually(lambda: len(found) == 3 * THREADS)
-            assert made._asking == made._queued == {}
+            await eventually(lambda: len(found) == 3 * AT_ONCE)
+            await eventually(lambda: not len(made._asking))
 
     asyncio.run(run())
 
 
-def test_a_look_up_that_takes_too_long_keeps_its_place_until_its_thread_is_free(monkeypatch):
-    monkeypatch.setattr("swarmgate.gate.resolve.LOOK_UP_S", 0.01)
-    assert LOOK_UP_S == 2
+class Timers:
+    """The limits in time of look-ups: `pass_by` lets all of them pass that are under way."""
 
+    def __init__(self, made):
+        self.set = []
+        made._asking._later = self
+
+    def __call__(self, after_s, act, *told):
+        assert after_s == LOOK_UP_S == 2
+        timer = asyncio.get_running_loop().call_later(3_600, act)
+        self.set.append((timer, act, told))
+        return timer
+
+    def pass_by(self):
+        passed, self.set = self.set, []
+        for timer, act, told in passed:
+            if not timer.cancelled():
+                timer.cancel()
+                act(*told)
+
+
+def test_a_silent_domain_has_one_thread_and_its_names_wait_for_nothing():
+    async def run():
+        slow, found = Slow(), []
+        with resolver(look_up=slow) as made:
+            timers = Timers(made)
+            for host in "abcd":
+                made.locate(Origin("http", f"{host}.slow.org", 80), found.append)
+            await eventually(lambda: len(slow.running) == PER_DOMAIN)
+            timers.pass_by()
+            made.locate(Origin("http", "e.slow.org", 80), found.append)
+            assert found == [Fault.RESOLVE_FAILED] * 5
+            slow.go_on.set()
+            await eventually(lambda: not len(made._asking))
+            for host in "fgh":  # its servers speak: it is a domain as any other again
+                assert await located(made, f"{host}.slow.org") == Endpoint((PUBLIC,), 443)
+            assert not made._asking._silent
+
+    asyncio.run(run())
+
+
+def test_a_flood_of_names_of_silent_domains_holds_nobody_else_up():
     async def run():
         slow = Slow()
         with resolver(look_up=slow) as made:
-            for host in ("a.slow.org", "b.slow.org"):
-                assert await located(made, host) is Fault.RESOLVE_FAILED
-            made.locate(Origin("http", "c.slow.org", 80), lambda _: None)
-            assert slow.running == ["a.slow.org", "b.slow.org"]
+            timers = Timers(made)
+            for turn in range(5):
+                for number in range(3 * AT_ONCE):
+                    made.locate(Origin("http", f"n{turn}.d{number}-slow.org", 80), lambda _: None)
+                    made._known.clear()
+                while made._waiting:
+                    await eventually(lambda: len(slow.running) == made.lookups)
+                    timers.pass_by()
+                assert await located(made, f"quick{turn}.org") == Endpoint((PUBLIC,), 443)
             slow.go_on.set()
-            await eventually(lambda: len(slow.running) == 3)
+        return [name for name in slow.running if "slow" in name]
 
-    asyncio.run(run())
+    blocked = asyncio.run(run())
+    assert {name.partition(".")[0] for name in blocked} == {"n0"}  # later their domains wait for a thread to spare
+    assert len(blocked) == 3 * AT_ONCE
 
 
 def test_memory_is_bounded():

@@ -9,17 +9,14 @@ identity and SSRF; reliability EG-01 to EG-06). Only the operator's pin opens an
 import asyncio
 import ipaddress
 import socket
-from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import partial
 from ssl import SSLContext
-from typing import NamedTuple
 
 from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
 from swarmgate.core.queueing import NEXT_NAME_MS
+from swarmgate.gate.lookups import Found, LookUp, Lookups
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
@@ -28,9 +25,6 @@ from swarmgate.http1.upstreams import Located, Origin
 KEPT_MS = 30_000
 STALE_MS = 600_000  # whoever makes the resolver slow makes only names slow that nobody has asked for lately
 KEPT_FAILURE_MS = 2_000  # a name that is not there is not asked for by every agent anew
-LOOK_UP_S = 2.0
-THREADS = 16
-PER_DOMAIN = 2  # who can make a resolver slow has its own names slow
 MOST_WAITING = 1_024
 MOST_KNOWN = 4_096
 NAMES_AT_ONCE = (
@@ -95,16 +89,6 @@ def is_address(host: str) -> bool:
     return True
 
 
-class Found(NamedTuple):
-    """What a look-up yielded: every address of a name, and the name at the end of its aliases."""
-
-    addresses: tuple[str, ...]
-    canonical: str = ""
-
-
-LookUp = Callable[[str], Found]
-
-
 def ask_system(name: str) -> Found:
     """Ask the C library; blocks. Errors: OSError."""
     infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
@@ -116,9 +100,9 @@ class TargetResolver:
     """
     Finds and judges where a host that an agent named is dialled.
 
-    `pins` are endpoints by `host:port` or `host`. `look_up` runs in one of 16 threads, for 2 s at most; of one
-    registrable domain two at a time, 64 new names at once and then one a second. `lookups` counts them, `denied` the names
-    that led where nothing may be dialled, `refused` those that had to wait for their domain's pace.
+    `pins` are endpoints by `host:port` or `host`. `look_up` runs in a thread (lookups.py); of one registrable domain 64 new
+    names may be asked for at once, and then one a second. `denied` counts names that led where nothing may be dialled,
+    `refused` those that had to wait for their domain's pace.
     """
 
     def __init__(
@@ -130,21 +114,21 @@ class TargetResolver:
         pins: Mapping[str, tuple[str, int]],
         look_up: LookUp = ask_system,
     ) -> None:
-        self._loop = loop
         self._sweep = sweep
         self._tls = tls
         self._rules = rules
         self._pins = pins
-        self._look_up = look_up
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="resolve")
+        self._asking = Lookups(loop, look_up)
         self._known: dict[str, tuple[tuple[str, ...] | Fault, int]] = {}
         self._judged_last: dict[str, tuple[int, tuple[str, ...]]] = {}  # what name servers said, and when
         self._waiting: dict[str, list[tuple[Origin, Located]]] = {}
-        self._asking: dict[str, int] = {}  # look-ups under way by domain
-        self._queued: dict[str, deque[str]] = {}  # names that wait for one of their domain to end
         self._spent_ms: dict[str, int] = {}  # until when the names that were asked for count, by domain
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.lookups = self.denied = self.refused = 0
+        self.denied = self.refused = 0
+
+    @property
+    def lookups(self) -> int:
+        """How many names were looked up."""
+        return self._asking.begun
 
     def locate(self, origin: Origin, located: Located) -> None:
         """Tell `located` the endpoint, or why there is none; at once where no look-up is needed."""
@@ -169,7 +153,8 @@ class TargetResolver:
             located(Fault.NAMES_USED_UP)
         else:
             self._waiting[host] = [(origin, located)]
-            self._begin(host)
+            domain = registrable_domain(host, self._rules)
+            self._asking.ask(host, domain, partial(self._looked_up, host))
 
     def _may_ask(self, domain: str) -> bool:
         """Whether one more new name of a domain may be looked up; it counts from then on."""
@@ -185,37 +170,23 @@ class TargetResolver:
 
     def close(self) -> None:
         """Stop asking; who waits hears nothing more."""
-        for task in self._tasks:
-            task.cancel()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._asking.close()
 
-    def _begin(self, host: str) -> None:
-        domain = registrable_domain(host, self._rules)
-        if self._asking.get(domain, 0) >= PER_DOMAIN:
-            self._queued.setdefault(domain, deque()).append(host)
-            return
-        self._asking[domain] = self._asking.get(domain, 0) + 1
-        self.lookups += 1
-        task = self._loop.create_task(self._ask(host, domain), name=f"resolve {host}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _ask(self, host: str, domain: str) -> None:
-        work = self._threads.submit(self._look_up, host)
-        work.add_done_callback(partial(self._thread_is_free, domain))  # which may be long after we gave up on it
+    def _looked_up(self, host: str, said: Found | BaseException) -> None:
         found: tuple[str, ...] | Fault
-        try:
-            async with asyncio.timeout(LOOK_UP_S):
-                found = self._judged(await asyncio.wrap_future(work))
+        if isinstance(said, Found):
+            found = self._judged(said)
             self._remember(host, found)
-        except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
+        elif getattr(said, "errno", None) in _NO_SUCH_NAME:
+            found = Fault.NO_SUCH_NAME
+            self._remember(host, found)
+        else:
             found = self._as_before(host)
-            if getattr(error, "errno", None) in _NO_SUCH_NAME:
-                found = Fault.NO_SUCH_NAME
-                self._remember(host, found)
         self._keep(host, found)
         for origin, located in self._waiting.pop(host):
             self._tell(origin, found, located)
+        if not isinstance(said, Found | OSError | UnicodeError):  # TimeoutError is an OSError
+            raise said
 
     def _as_before(self, host: str) -> tuple[str, ...] | Fault:
         """The addresses that were judged last, for a while, where nobody answers now."""
@@ -224,10 +195,6 @@ class TargetResolver:
 
     def _tell(self, origin: Origin, found: tuple[str, ...] | Fault, located: Located) -> None:
         located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
-
-    def _thread_is_free(self, domain: str, _work: Future[Found]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(self._next, domain)
 
     def _judged(self, found: Found) -> tuple[str, ...] | Fault:
         """Its addresses, if each of them may be dialled and no alias leads inside."""
@@ -254,17 +221,6 @@ class TargetResolver:
             del self._known[next(iter(self._known))]
         kept_ms = KEPT_FAILURE_MS if isinstance(found, Fault) else KEPT_MS
         self._known[host] = (found, self._sweep.now_ms + kept_ms)
-
-    def _next(self, domain: str) -> None:
-        if self._asking[domain] > 1:
-            self._asking[domain] -= 1
-        else:
-            del self._asking[domain]
-        queued = self._queued.get(domain)
-        if queued:
-            self._begin(queued.popleft())
-        elif queued is not None:
-            del self._queued[domain]
 
     def _endpoint(self, origin: Origin, addresses: tuple[str, ...], port: int) -> Endpoint:
         if origin.scheme == "https":

@@ -6,7 +6,10 @@ A session of a trace is one task; with more agents than sessions a task is done 
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
+from swarmgate.core.groups import registrable_domain
+from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.lab.scenario import Crawl, Scenario, Target
 from swarmgate.lab.traces.shipped import trace_of
 from swarmgate.lab.workload import KINDS, LoadKind, Player, Wanted, agents
@@ -79,5 +82,11 @@ def with_hosts(scenario: Scenario) -> Scenario:
     for crawl in scenario.crawls:
         for host in dict.fromkeys(host for hosts in tasks(crawl) for host in hosts):
             if host not in targets:
-                targets[host] = Target(name=host, limits=crawl.limits)
+                targets[host] = Target(name=host, limits=crawl.limits, **_of_group(crawl, host))
     return scenario.model_copy(update={"targets": tuple(targets.values())})
+
+
+def _of_group(crawl: Crawl, host: str) -> dict[str, Any]:
+    if not crawl.group_limits:
+        return {}
+    return {"group": registrable_domain(host, load_suffix_rules()), "group_limits": crawl.group_limits}

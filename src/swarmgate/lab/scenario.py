@@ -121,7 +121,8 @@ class Target(_Table):
     network's. `charge` is what a limit in tokens counts: the prompt at arrival, and then nothing, the output when
     the answer ends, or the largest output asked for at arrival. With `honours_keys` a write that carries the idempotency
     key of an earlier one is answered without doing it again. `headroom_percent`, `store_lost` and `fallback` (the target
-    of the next rung) are what the operator tells the gate.
+    of the next rung) are what the operator tells the gate. Targets of one `group` have the `group_limits` together; the gate
+    is told them and keeps them, no stand-in refuses by them.
     """
 
     name: Host
@@ -136,6 +137,8 @@ class Target(_Table):
     headroom_percent: Percent = 80
     fallback: str | None = None
     store_lost: Literal["local-share", "closed", "open"] = "local-share"
+    group: str = ""
+    group_limits: Annotated[tuple[Limit, ...], Field(strict=False)] = ()
 
     def scope_of(self, key: int) -> int:
         """The quota scope (from 0) of key number `key` (from 0)."""
@@ -203,13 +206,15 @@ class Crawl(_Table):
     `agents` that fetch pages of many hosts: each plays a session of `trace` (lab/traces), and asks once for each host in it.
 
     An agent asks `per_minute`, whatever became of what it asked before; what is deferred it repeats with its ticket. Hosts
-    that no target describes have these `limits`. A trace is a shipped one or a file.
+    that no target describes have these `limits`, and those of one registrable domain the `group_limits` together. A trace is
+    a shipped one or a file.
     """
 
     name: Name
     trace: str
     agents: Annotated[int, Field(ge=1, le=100_000)]
     limits: Annotated[tuple[Limit, ...], Field(strict=False)]
+    group_limits: Annotated[tuple[Limit, ...], Field(strict=False)] = ()
     per_minute: Annotated[float, Field(gt=0, le=60_000)] = 60
     priority: Priority = "P1"
     deadline_s: Positive = 86_400

@@ -36,9 +36,11 @@ _KEYS: dict[str, Collection[str]] = {
     "": [key for key in Scenario.model_fields if key not in _FROM_THE_FILE],
     "targets": list(scenario.Target.model_fields),
     "targets.limits": _OF_LIMITS,
+    "targets.group_limits": _OF_LIMITS,
     "loads": list(scenario.Load.model_fields),
     "crawls": list(scenario.Crawl.model_fields),
     "crawls.limits": _OF_LIMITS,
+    "crawls.group_limits": _OF_LIMITS,
     "faults": list(Fault.__match_args__),
     "checks": list(scenario.Check.model_fields),
 }
@@ -92,14 +94,16 @@ def parse(text: str, name: str, source: str = "scenario") -> Scenario:
 
 def _not_kept(read: Scenario) -> Iterator[tuple[Loc, str]]:
     """Limits that a gate could not keep: those that the compiler refuses."""
-    hosts = [(("crawls", index), crawl.name, crawl.limits) for index, crawl in enumerate(read.crawls)]
-    targets = [(("targets", index), target.name, target.limits) for index, target in enumerate(read.targets)]
-    for loc, name, limits in (*targets, *hosts):
-        for index, limit in enumerate(limits):
-            try:
-                TargetPolicy(scenario.Target(name=name, limits=(limit,)), largest_calls(read, name))
-            except BadLimit as bad:
-                yield (*loc, "limits", index, "limit"), bad.reason
+    tables: list[tuple[Loc, scenario.Target | scenario.Crawl]] = []
+    tables += [(("targets", index), target) for index, target in enumerate(read.targets)]
+    tables += [(("crawls", index), crawl) for index, crawl in enumerate(read.crawls)]
+    for loc, one in tables:
+        for key, limits in (("limits", one.limits), ("group_limits", one.group_limits)):
+            for index, limit in enumerate(limits):
+                try:
+                    TargetPolicy(scenario.Target(name=one.name, limits=(limit,)), largest_calls(read, one.name))
+                except BadLimit as bad:
+                    yield (*loc, key, index, "limit"), bad.reason
 
 
 def _keys(table: Loc) -> Collection[str]:

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outside import stage, to
 
+from eventually import eventually
 from swarmgate import config
 from swarmgate.core.compiler import WAY
 from swarmgate.core.target import parse_target
-from swarmgate.gate.egress.hosts import IDLE_MS, Hosts, joint
+from swarmgate.gate.egress.hosts import IDLE_MS, ROOM_EVERY_MS, Hosts, joint
 from swarmgate.stores.memory.store import MemoryStore
 from swarmgate.wiring.egress import budgets_of, egress_plan
 
@@ -70,6 +71,7 @@ def hosts(text=TEXT, kept=None):
 def budgets(made, url, method="GET"):
     parsed = parse_target(url)
     place = made.place(parsed.target, method, parsed.path)
+    place.host.is_met = True
     (route,) = place.rung.routes.values()
     taken = [name for name, *_ in route.fixed if not name.endswith(WAY)]
     assert all(name in made.store.book.cells for name, *_ in route.fixed)
@@ -185,7 +187,7 @@ def test_what_is_remembered_of_any_number_of_hosts_is_bounded():
     made = hosts()
     for number in range(2_000):
         for host in (f"h{number}.org", f"h{number}.same.org"):
-            made.place(parse_target(f"https://{host}/").target, "GET", "/", "red")
+            made.place(parse_target(f"https://{host}/").target, "GET", "/", "red").host.is_met = True
     assert len(made.met) < 800
     assert "group *:learned:rate" in budgets(made, "https://one-more.org/")
 
@@ -194,7 +196,9 @@ def test_hosts_that_share_a_budget_share_no_pause_and_its_map_is_bounded():
     made = hosts()
 
     def place(host):
-        return made.place(parse_target(f"https://{host}/").target, "GET", "/")
+        found = made.place(parse_target(f"https://{host}/").target, "GET", "/")
+        found.host.is_met = True
+        return found
 
     for number in range(60):
         place(f"h{number}.org")
@@ -226,6 +230,55 @@ def test_idle_hosts_make_room_and_what_was_learned_of_them_comes_back():
     assert sum(name.startswith("group") for name in made.store.book.cells) == 9
     budgets(made, "https://n0.org/")
     assert made.hosts[joint(parse_target("https://n0.org/").target)].lessons["n0.org"].learner.rate_micro == 9_600_000
+
+
+class Waiting:
+    """A call that has not ended."""
+
+    def __init__(self, rung):
+        self.rungs = (rung,)
+
+
+@pytest.mark.parametrize("name", ["n{}.org", "n{}.same.org"])
+def test_names_that_nothing_was_sent_to_make_room_for_others(name):
+    made = hosts()
+
+    def place(host):
+        return made.place(parse_target(f"https://{host}/").target, "GET", "/")
+
+    met, waiting = place("met.same.org"), place("waiting.same.org")
+    met.host.is_met = True
+    made.open = lambda: [Waiting(waiting.rung)]
+    for number in range(500):
+        made.clock.at_ms += ROOM_EVERY_MS // 100
+        place(name.format(number))
+    made.clock.at_ms += ROOM_EVERY_MS
+    new = place("new.same.org")
+    assert not new.host.is_shared
+    assert place("met.same.org").rung is met.rung
+    assert place("waiting.same.org").rung is waiting.rung
+    assert all(made.hosts[one.placed] is one for one in (met.host, waiting.host, new.host))
+    assert len(made.hosts) <= 41
+    assert len(made.store.book.cells) < 240
+
+
+def test_what_is_let_go_while_its_body_comes_in_is_placed_anew():
+    async def act():
+        text = TEXT.replace("[egress]", '[egress]\nunknown = "1000 per 1s"\nceiling = "1000 per 1s"')
+        async with stage(text=text) as on:
+            await on.caller.send(b"PUT /to/http/a.org/ HTTP/1.1\r\nhost: g\r\ncontent-length: 4\r\n\r\nab")
+            await eventually(lambda: on.gate.egress.hosts.hosts)
+            (host,) = on.gate.egress.hosts.hosts.values()
+            on.gate.egress.hosts._remove(host)
+            assert host.is_gone
+            await on.caller.send(b"cd")
+            answer = await on.caller.answer()
+            return answer, on.world.hits[0].body, host, list(on.gate.egress.hosts.hosts.values())
+
+    answer, body, before, now = asyncio.run(act())
+    assert (answer.status, body) == (200, b"abcd")
+    assert [one is before for one in now] == [False]
+    assert now[0].is_met
 
 
 def test_a_gate_that_learned_of_many_hosts_has_room_for_others():

@@ -104,6 +104,19 @@ def test_nothing_left_means_a_pause_until_the_reset():
     assert 38_000 < second.said["deferral"]["not_before_ms"] <= 40_000
 
 
+def test_no_page_holds_a_host_for_longer_than_an_hour_by_saying_that_nothing_is_left():
+    async def act(on):
+        return [
+            (await on.get("http://a.org/")).status,
+            (await on.get("http://a.org/")).said["deferral"]["not_before_ms"],
+        ]
+
+    fields = {"ratelimit_limit": "1, 1;w=2678400", "ratelimit_remaining": 0, "ratelimit_reset": 2_678_400}
+    status, not_before_ms = run(act, CROSSREF, lambda _hit: whole(**fields))
+    assert status == 200
+    assert not_before_ms <= 3_600_000
+
+
 def test_a_refusal_becomes_a_deferral_that_says_whose_word_it_is():
     async def act(on):
         return await on.get("http://a.org/"), await on.get("http://a.org/"), len(on.world.hits), on.ends

@@ -4,7 +4,7 @@ import asyncio
 
 from outside import stage
 
-from swarmgate.gate.resolve import Found
+from swarmgate.gate.lookups import Found
 
 
 def run(act):
@@ -17,7 +17,7 @@ def run(act):
 
 def test_a_name_that_leads_inside_is_refused_at_the_dial():
     async def act(on):
-        on.gate.egress.resolver._look_up = lambda _name: Found(("10.0.0.1",))
+        on.gate.egress.resolver._asking._look_up = lambda _name: Found(("10.0.0.1",))
         return await on.get("http://evil.example/"), on.ends
 
     answer, ends = run(act)
@@ -26,7 +26,7 @@ def test_a_name_that_leads_inside_is_refused_at_the_dial():
 
 def test_a_name_that_is_not_there_is_told_at_once_and_tried_once():
     async def act(on):
-        on.gate.egress.resolver._look_up = lambda _name: Found(())
+        on.gate.egress.resolver._asking._look_up = lambda _name: Found(())
         return await on.get("http://invented.example/"), on.gate.egress.resolver.lookups, on.ends
 
     answer, lookups, ends = run(act)
@@ -36,7 +36,7 @@ def test_a_name_that_is_not_there_is_told_at_once_and_tried_once():
 
 def test_an_agent_that_invents_names_is_deferred_and_told_apart():
     async def act(on):
-        on.gate.egress.resolver._look_up = lambda _name: Found(())
+        on.gate.egress.resolver._asking._look_up = lambda _name: Found(())
         answers = [await on.get(f"http://n{number}.evil.example/", x_swarmgate_agent="a1") for number in range(70)]
         deferred = [
             entry for entry in on.gate.journal.entries if getattr(entry.noted, "reason", None) == "policy_names"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 LONGEST_WAIT_MS = 300_000
 USUAL_TIMEOUT_MS = 300_000
 FIRST_BYTE_MS = 30_000
+LONGEST_REST_MS = 3_600_000  # of a host that refused nothing: any page may say that nothing is left, for everybody
 USUAL_ANSWER_BYTES = 64 * 1024
 
 
@@ -63,6 +64,7 @@ class EgressDesk:
         self.upstreams, self.resolver = ways
         self.hosts = hosts
         self.shadow = teacher.watcher = Shadow(hosts.plan.policies, desk.exchanges.now_ms)
+        hosts.open = lambda: desk.pump.open
         self.chains = Chains(desk.exchanges.now_ms)
         self.tunnels: set[Tunnel] = set()  # that are open, or wait for it
         self._desk = desk
@@ -76,6 +78,9 @@ class EgressDesk:
     def arrive(self, forward: "Forward") -> None:
         """Begin the call of a request."""
         errand = forward.errand
+        if errand.place.host.is_gone:  # while the body came in
+            place = self.hosts.place(errand.url.target, forward.asked[0].decode(), errand.url.path, errand.scope.team)
+            forward.errand = errand = errand._replace(place=place)
         forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.scope)
         call.effect = Effect.WRITE if forward.streams else errand.effect
         try:
@@ -133,7 +138,7 @@ class EgressDesk:
         said = stated(head, self.exchanges.unix_s())
         now_ms = self.exchanges.now_ms()
         if said.remaining == 0 and said.reset_ms and head.status < 400:
-            self.hosts.pause(place, now_ms + said.reset_ms)
+            self.hosts.pause(place, now_ms + min(said.reset_ms, LONGEST_REST_MS))
         for lesson in place.rung.lessons[:1]:  # the host's own, not its group's
             if said.limit is not None and (said.window_ms or lesson.stated):
                 self._teacher.told(lesson, lesson.learner.told(said.limit, said.window_ms))

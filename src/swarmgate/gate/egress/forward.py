@@ -79,6 +79,7 @@ class Forward(Streaming):
 
     def opening_head(self, length: int | None, *, chunked: bool) -> bytes:
         """The head as the host sees it."""
+        self.errand.place.host.is_met = True
         return render(self._head, self.errand.url, self.errand.manners, length, chunked=chunked)
 
     def hear(self, head: ResponseHead) -> None:

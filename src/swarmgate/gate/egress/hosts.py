@@ -5,7 +5,7 @@ Every request is charged to its host and to its host's group (the registrable do
 that a policy counts takes from the policy's budgets and from those of the domains around it. Any other has a learned budget
 of its own and shares one with what is unknown of its group, so that neither a new name nor a new subdomain is a way around.
 http and https of a host are one host here. The number of hosts with budgets of their own is bounded; those beyond it share
-one (core/target_table.py).
+one (core/target_table.py). Names that nothing was ever sent to make room for others.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Ceilings, Learned, LearnedLimit, Revision
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import BudgetKind, Limits
-from swarmgate.core.record import Ring, Route, Rung
+from swarmgate.core.record import Call, Ring, Route, Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, route
 from swarmgate.core.target import DEFAULT_PORTS, Target
@@ -38,24 +38,21 @@ ANY = 1_000_000
 IDLE_MS = 600_000
 TIDY_AT_ONCE = 256
 TIDY_EVERY_MS = 10_000
+ROOM_EVERY_MS = 250
 MOST_KEPT = 20_000  # lessons over restarts
 
 Define = Callable[[str, Limits], None]
 Forget = Callable[[str], bool]
 
 
-class Destination(NamedTuple):
-    """Where a request goes: its target with the path class, what holds there, and the rung it takes."""
-
-    target: Target
-    judged: Judged
-    rung: Rung
-
-
 class Host:
-    """The live state of one host that may be called; `rungs` by path class and scheme."""
+    """
+    The live state of one host that may be called; `rungs` by path class and scheme.
 
-    __slots__ = ("group", "lessons", "placed", "retries", "ring", "rungs", "used_ms")
+    `is_met` = something was sent to it; `is_gone` = it was let go, and the next call finds another one in its place.
+    """
+
+    __slots__ = ("group", "is_gone", "is_met", "lessons", "placed", "retries", "ring", "rungs", "used_ms")
 
     def __init__(self, placed: Target, group: str) -> None:
         self.placed = placed
@@ -65,6 +62,7 @@ class Host:
         self.rungs: dict[Target, Rung] = {}
         self.lessons: dict[str, Lesson] = {}
         self.used_ms = 0
+        self.is_met = self.is_gone = False
 
     @property
     def is_shared(self) -> bool:
@@ -76,13 +74,24 @@ class Host:
         return self.ring.paused_until_ms <= now_ms and not any(one.in_flight for one in self.lessons.values())
 
 
+class Destination(NamedTuple):
+    """Where a request goes: its target with the path class, what holds there, and the rung that it takes of its host."""
+
+    target: Target
+    judged: Judged
+    rung: Rung
+    host: Host
+
+
 class Hosts:
     """
     Every host that was called lately.
 
     `define` makes a budget known to the store, `forget` lets it go if it is idle. `published` is told what is believed of
-    each learned budget, for those who show budgets.
+    each learned budget, for those who show budgets. `open` are the calls that have not ended: what they take from stays.
     """
+
+    open: Callable[[], Iterable[Call]] = staticmethod(tuple)
 
     def __init__(
         self,
@@ -99,7 +108,7 @@ class Hosts:
         self._published = published
         self._kept = dict(plan.kept)  # what was learned by now, the newest last
         self._pauses = dict(plan.pauses)
-        self._tidy_ms = 0
+        self._tidy_ms = self._room_ms = 0
         settings = plan.settings
         self._places = Published(CONNECTIONS * settings.most_per_group, unit=Unit.CONCURRENT)
         self.table = TargetTable(settings.most_targets, settings.most_per_group, _exact(plan))
@@ -114,6 +123,8 @@ class Hosts:
         judged = judge(plan.policies, target.host, method, path)
         group = registrable_group(target.host, plan.suffixes, plan.settings.groups)
         placed = place_target(self.table, joint(target), group)
+        if placed.scheme == OTHER.scheme and self._makes_room():
+            placed = place_target(self.table, joint(target), group)
         if placed == OTHER:  # whose host the first of them was is nothing to the others
             group = placed.host
         host = self.hosts.get(placed)
@@ -129,7 +140,7 @@ class Hosts:
             while len(host.rungs) >= TIDY_AT_ONCE:  # the shared host of an overflow meets any number of targets
                 self._drop(host, next(iter(host.rungs)))
             rung = host.rungs[exact] = self._rung(host, exact, judged)
-        return Destination(exact, judged, rung)
+        return Destination(exact, judged, rung, host)
 
     def pause(self, place: Destination, until_ms: int) -> None:
         """The host said that nothing is left until then."""
@@ -197,13 +208,31 @@ class Hosts:
         for host in list(islice(idle, TIDY_AT_ONCE)):
             for target in list(host.rungs) if host.is_shared else ():
                 self._drop(host, target)
-            if self._let_go(host):
-                del self.hosts[host.placed]
-                self.met.forget(host.placed.authority)
-                forget_target(self.table, host.placed)
-                self._sizes[host.group] -= 1
-                if not self._sizes[host.group]:
-                    self._let_group_go(host.group)
+            self._remove(host)
+
+    def _makes_room(self) -> bool:
+        """Let go of names that nothing was sent to, the oldest first: they are free to invent, and many lead nowhere."""
+        now_ms = self._clock.now_ms()
+        if now_ms < self._room_ms:
+            return False
+        self._room_ms = now_ms + ROOM_EVERY_MS
+        wanted = {id(rung) for call in self.open() for rung in call.rungs}
+        unmet = (one for one in self.hosts.values() if not one.is_met and not one.is_shared and one.is_quiet(now_ms))
+        found = (one for one in unmet if wanted.isdisjoint(map(id, one.rungs.values())))
+        for host in list(islice(found, TIDY_AT_ONCE)):
+            self._remove(host)
+        return True
+
+    def _remove(self, host: Host) -> None:
+        if not self._let_go(host):
+            return
+        del self.hosts[host.placed]
+        host.is_gone = True
+        self.met.forget(host.placed.authority)
+        forget_target(self.table, host.placed)
+        self._sizes[host.group] -= 1
+        if not self._sizes[host.group]:
+            self._let_group_go(host.group)
 
     def _let_go(self, host: Host) -> bool:
         names = [name for one in host.lessons.values() for name, _ in one.limits()]

@@ -107,11 +107,13 @@ class Pipe(HostWire):
         "_active_ms",
         "_client",
         "_desk",
+        "_place",
         "_seen",
     )
 
     def __init__(self, desk: EgressDesk, call: Call, tunnel: Tunnel) -> None:
-        target = tunnel.place.target
+        self._place = tunnel.place
+        target = self._place.target
         super().__init__(desk.exchanges, desk.upstreams, call, Origin(TUNNEL, target.host, target.port))
         self._desk = desk
         self._client = tunnel.end
@@ -123,7 +125,7 @@ class Pipe(HostWire):
         if end is None or end.is_closing():
             self.end = None
             return False
-        self.sent = True
+        self.sent = self._place.host.is_met = True
         self.progress_ms = self._active_ms = self._desk.exchanges.now_ms()
         end.open_tunnel(self, read_ms=2 * IDLE_MS)
         self._desk.exchanges.live.add(self)

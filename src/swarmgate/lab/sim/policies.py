@@ -50,7 +50,7 @@ class ScopeBudget(NamedTuple):
 class TargetPolicy:
     """Everything a gate needs to know of one target."""
 
-    __slots__ = ("_largest", "_revised", "budgets", "hidden", "settings")
+    __slots__ = ("_largest", "_revised", "budgets", "hidden", "settings", "shared")
 
     def __init__(self, settings: told.Target, largest: tuple[int, int, int]) -> None:
         self.settings = settings
@@ -61,6 +61,10 @@ class TargetPolicy:
             ScopeBudget(scope, index, budget(f"{settings.name}:{scope + 1}:{index}", self._published(index, limit)))
             for scope in range(settings.scopes)
             for index, limit in enumerate(settings.limits)
+        ]
+        self.shared = [
+            budget(f"group {settings.group}:{index}", self._published(index, limit))
+            for index, limit in enumerate(settings.group_limits)
         ]
 
     @property
@@ -86,7 +90,7 @@ class TargetPolicy:
         if self.hidden:
             lesson = self.lesson()
             return ((lesson.rate_budget, lesson.rate_limits()), (lesson.cap_budget, lesson.cap_limits()))
-        found = [pair for one in self.budgets for pair in one.budget.limits()]
+        found = [pair for one in (*(own.budget for own in self.budgets), *self.shared) for pair in one.limits()]
         return [(name, self._revised.get(name, limits)) for name, limits in found]
 
     def revise(self, percent: int) -> Iterable[tuple[str, Limits]]:
@@ -138,7 +142,7 @@ class TargetPolicy:
             lesson = self.lesson()
             demands = ((lesson.rate_budget, 1, 0), (lesson.cap_budget, 0, 1))
             return Route(key, demands, whole=(lesson.cap_budget,))
-        return route(key, [one.budget for one in self.budgets if one.scope == scope])
+        return route(key, [*(one.budget for one in self.budgets if one.scope == scope), *self.shared])
 
     def metered(self) -> tuple[str, ...]:
         """The budgets that count tokens."""
