@@ -3,7 +3,12 @@ What evidence costs: us per call on the loop of the data process, rows per secon
 calls notice of an importer at 5,000 rows/s.
 
 `python benchmarks/bench_journal.py`: a few seconds in a temporary folder (TMPDIR names another disk), and, where the tools of
-gate_lab.py are, `--rounds` times two windows of 500 calls a second: one while nothing is imported, one while 5,000 rows/s are.
+gate_lab.py are, 500 calls a second over `--pairs` pairs of 0.8 s and 0.8 s: one half while nothing is imported, one while 5,000
+rows/s are, in an order drawn by lot. What a busy machine does mostly lasts longer than that, so it meets both halves. What is added to the
+calls' P99 is told with the interval that 95 of 100 repetitions of the whole would fall into (the pairs drawn anew, 2,000 times);
+one wider than 0.1 ms on either side says that the machine was too busy to tell. Beside it stands what no caller's clock disturbs:
+the gate's own processor time per call, and how long it waited for a processor (/proc/PID/schedstat).
+
 The gate has CPU 0. The importer shares CPU 1 with load and stand-in, which go before it: else their delay would be taken for the gate's.
 """
 
@@ -11,18 +16,14 @@ import argparse
 import asyncio
 import gc
 import json
-import os
-import signal
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import beside_importer as beside
 import gate_lab as lab
 from swarmgate.control.importer import Importer
-from swarmgate.control.watching import Watching
 from swarmgate.core.book import Book
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.commands import Answer, End, Intent, Note
@@ -42,9 +43,6 @@ from swarmgate.stores.journal.segments import FOLDER, listed
 from swarmgate.stores.journal.writer import Writer
 
 CALLS = 20_000
-ROWS_PER_S = 5_000
-CALLS_PER_S = 500
-FIRST = -15  # nice; of load and stand-in, where the importer has 0
 BATCH = 80
 ROUNDS = 5
 APART_S = 1.0  # a busy neighbour of the processor does not last for all of them
@@ -151,46 +149,6 @@ def into_the_ledger(state):
     }
 
 
-def feed(state):
-    """What the control process does with its journal, at `ROWS_PER_S` as long as there is anything; the count stands in `fed`."""
-    importer = Importer.opened(state)
-    told = os.open(state / "fed", os.O_WRONLY | os.O_CREAT)
-    with Path(os.devnull).open("w") as nowhere:
-        importer.listeners.append(Watching(importer.price, nowhere).hear)
-        while True:
-            before, start = importer.rows, time.perf_counter()
-            if importer.step():
-                return
-            os.pwrite(told, b"%012d" % importer.rows, 0)
-            time.sleep(max(0.0, (importer.rows - before) / ROWS_PER_S - (time.perf_counter() - start)))
-
-
-class Feeder:
-    """The importer as a process of its own, stopped until it is wanted."""
-
-    def __init__(self, state):
-        self._fed = state / "fed"
-        command = ["taskset", "-c", "1", sys.executable, __file__, "--feed", str(state)]
-        self._process = subprocess.Popen(command)
-        while not self.rows:
-            time.sleep(0.05)
-        self.pause()
-
-    @property
-    def rows(self):
-        return int(self._fed.read_text() or 0) if self._fed.exists() else 0
-
-    def pause(self):
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self._process.send_signal(signal.SIGCONT)
-
-    def end(self):
-        self._process.kill()
-        self._process.wait()
-
-
 def fill(folder, rows):
     """The state folder of a gate that noted so many rows."""
 
@@ -204,56 +162,12 @@ def fill(folder, rows):
     return folder
 
 
-def beside_calls(folder, rounds, seconds):
-    """p99 of calls without and with the importer beside them, in turn; medians, and the median of the differences. us."""
-    lab.build()
-    state = fill(folder / "fed", ROWS_PER_S * (rounds + 1) * (seconds + 2))
-    found = {"p50": ([], []), "p99": ([], [])}
-    rates = []
-    with lab.start_upstream() as upstream, lab.start_gate(upstream.port) as gate:
-        for server in (upstream, gate):
-            server.renice(FIRST)
-        lab.steady(gate, 2, CALLS_PER_S, nice=FIRST)
-        feeder = Feeder(state)
-        try:
-            for _ in range(rounds):
-                for importing in (0, 1):
-                    if importing:
-                        feeder.go_on()
-                    before, start = feeder.rows, time.perf_counter()
-                    told = lab.steady(gate, seconds, CALLS_PER_S, nice=FIRST)
-                    took = time.perf_counter() - start
-                    if importing:
-                        rates.append((feeder.rows - before) / took)
-                        feeder.pause()
-                    for name, values in found.items():
-                        values[importing].append(told[name])
-        finally:
-            feeder.end()
-    added = [after - before for before, after in zip(*found["p99"], strict=True)]
-    return {
-        "beside calls, rows/s": statistics.median(rates),
-        **{
-            f"{name} of calls, us, {word}": statistics.median(values[index])
-            for name, values in found.items()
-            for index, word in enumerate(("alone", "importing"))
-        },
-        "added to p99, us (median of differences)": statistics.median(added),
-        "added to p99, us, least and most": [min(added), max(added)],
-    }
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the calls, one round")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=6, help="of one window")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the calls, six pairs")
+    parser.add_argument("--pairs", type=int, default=120, help="of halves of calls")
     parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("--feed", type=Path, help=argparse.SUPPRESS)
     told = parser.parse_args()
-    if told.feed:
-        feed(told.feed)
-        return
     with tempfile.TemporaryDirectory() as folder:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             found, state = runner.run(on_the_loop(Path(folder), CALLS // 10 if told.quick else CALLS))
@@ -261,13 +175,15 @@ def main():
         if absent := lab.missing():
             print(f"bench_journal: not beside calls, not here: {absent}", file=sys.stderr)
         else:
-            found |= beside_calls(Path(folder), 1 if told.quick else told.rounds, 3 if told.quick else told.seconds)
+            pairs = 6 if told.quick else told.pairs
+            fed = fill(Path(folder) / "fed", int(beside.ROWS_PER_S * (pairs * beside.HALF_S + 5)))
+            found |= beside.beside_calls(fed, pairs)
     if told.json:
         print(json.dumps(found))
         return
     for name, figure in found.items():
         figures = figure if isinstance(figure, list) else [figure]
-        print(f"{name:>42}: {', '.join(f'{one:,.2f}' if abs(one) < 100 else f'{one:,.0f}' for one in figures)}")
+        print(f"{name:>44}: {', '.join(f'{one:,.2f}' if abs(one) < 100 else f'{one:,.0f}' for one in figures)}")
 
 
 if __name__ == "__main__":

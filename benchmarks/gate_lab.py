@@ -93,6 +93,10 @@ class Server:
             self._process.kill()
             raise
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def _pids(self) -> list[int]:
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -27,6 +27,8 @@ def test_one_life(tmp_path):
     async def play():
         async with provider() as (witness, port), up(tmp_path / "state", port, limits='["60 per 60s"]') as gate:
             await gate.ready()
+            assert os.getpriority(os.PRIO_PROCESS, gate.child) > os.getpriority(os.PRIO_PROCESS, 0)
+            assert not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(gate.child) == os.SCHED_BATCH
             assert (await gate.operate("GET", "/health/live")).said["live"]
             assert (await http(gate.operator_port, "GET", "/health/ready")).status == 401
             await orders_change_the_gate(gate)

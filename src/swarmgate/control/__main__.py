@@ -1,13 +1,11 @@
 """`python -m swarmgate.control`: what the data process starts beside itself."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
+from swarmgate.control.importer import give_way
 from swarmgate.control.process import Options, main
-
-NICENESS = 5  # calls do not wait for bookkeeping where both share a processor
 
 
 def _options(arguments: list[str]) -> Options:
@@ -19,5 +17,5 @@ def _options(arguments: list[str]) -> Options:
     return Options(told.state, host.removeprefix("[").removesuffix("]"), int(port))
 
 
-os.nice(NICENESS)
+give_way()
 sys.exit(main(_options(sys.argv[1:])))

@@ -5,6 +5,7 @@ A batch and its position are one transaction. Listeners (metrics, alerts, log li
 in order, at least those of this process's life; one that fails is told of, and stops nobody else.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -22,6 +23,7 @@ from swarmgate.stores.sql.forgetting import forget
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.tables import attempts, calls, imported
 
+NICENESS: Final = 5
 Listener = Callable[[Sequence[rows.Row]], None]
 MANY_ROWS: Final = 1_000  # at once: the journal may hold more
 USUAL_PRICE: Final[Pricer] = lambda *_: None  # noqa: E731  no price is known
@@ -49,6 +51,17 @@ _OPEN_COLUMNS: Final = (  # in the order of rows.Intent
     attempts.c.reserve,
     calls.c.effect,
 )
+
+
+def give_way() -> None:
+    """
+    Let calls go first where they share a processor with bookkeeping: a smaller part of it, and no waking up into their turn.
+
+    Not an idle task: alerts and the operator port live beside the import, also where both processors are busy.
+    """
+    os.nice(NICENESS)
+    if hasattr(os, "sched_setscheduler"):  # Linux: sched(7), SCHED_BATCH
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class Importer:
