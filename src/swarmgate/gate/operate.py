@@ -34,7 +34,8 @@ class Operator:
     """
     Changes of the budgets of one book; whatever cannot be done changes nothing and is a `BadInput`.
 
-    `held` are the budgets that are paused, for whoever learns; `changed` hears of every published limit that changed.
+    `held` are the budgets that are paused, for whoever learns; `changed` hears of every published limit that changed; `meet`
+    makes the budgets known of a host or group that is named before anybody called it, and tells whose they are.
     """
 
     def __init__(
@@ -50,10 +51,15 @@ class Operator:
         self._directory = directory
         self._held = held
         self._changed = changed
+        self.meet: Callable[[str], str] = lambda name: name
 
     def pause(self, name: str) -> list[Change]:
-        """Admit nothing that takes from a budget, or from any budget of a target; calls wait or are deferred."""
-        return self._set_paused(name, paused=True)
+        """
+        Admit nothing that takes from a budget, or from any budget of a target; calls wait or are deferred.
+
+        A host, or a group of hosts, may be named before it is called.
+        """
+        return self._set_paused(name if self._known(name) else self.meet(name), paused=True)
 
     def resume(self, name: str) -> list[Change]:
         """
@@ -62,7 +68,7 @@ class Operator:
         A key without money or refused by its provider is out until a person acts (design 4: Kinds of 429): this is how. A
         host, by its name or as a target, is no longer left alone for as long as it asked.
         """
-        if self._revive(name) and not self._directory.of_target(name):
+        if self._revive(name) and not self._known(name):
             return []
         return self._set_paused(name, paused=False)
 
@@ -108,14 +114,17 @@ class Operator:
         return changes
 
     def _named(self, name: str) -> list[str]:
-        """The budget of that name, or those of the target of that name."""
-        names = [name] if name in self._directory.published else self._directory.of_target(_host(name) or name)
+        """The budget of that name, or those of the target of that name. Errors: `BadInput`."""
+        names = self._known(name)
         if not names:
             shared = [one for rung in self._rungs_of(name) for route in rung.routes.values() for one in taken(route)]
             shown = ", ".join(dict.fromkeys(one for one in shared if one in self._directory.published))
             others = f"its calls take from {shown}; name one of them" if shown else "`budgets` lists what there is"
             raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one of its own; {others}")
         return names
+
+    def _known(self, name: str) -> list[str]:
+        return [name] if name in self._directory.published else self._directory.of_target(_host(name) or name)
 
     def _rungs_of(self, target: str) -> list[Rung]:
         """The rungs of a target by its name; of a host by its name, too."""
@@ -124,7 +133,11 @@ class Operator:
     def _alike(self, name: str) -> list[str]:
         names = self._named(name)
         if any(one.endswith((RATE, CAP)) for one in names):
-            raise BadInput("name", f"{name}: is learned from the host's answers; write a policy for the host instead")
+            raise BadInput(
+                "name",
+                f"{name}: is learned from the host's answers, and no number that is kept in every window; write "
+                '[policies.NAME] with hosts = ["HOST"] and limits = ["5 per 1s"] into the gate\'s file and send it SIGHUP',
+            )
         if len({_promise(self._directory.published[one]) for one in names}) > 1:
             raise BadInput("name", f"{name!r} has several limits; say which: {', '.join(names)}")
         return names

@@ -249,6 +249,7 @@ class Gate:
         self.window = window = Window(book, self.clock, plan.ladders, published)
         self.operator = Operator(book, self.pump, window.directory, self.teacher.held, changed)
         if plan.egress is not None and self.egress is not None:
+            self.operator.meet = self.egress.meet
             window.directory.also(self.egress.hosts.rungs)
             window.budgets.watching = self.egress.desk.shadow.seen
             met = self.egress.hosts.met

@@ -118,7 +118,36 @@ def test_a_host_may_be_named_as_the_target_that_views_show():
         with pytest.raises(BadInput, match=r"papers: requests per 60s, .*name one of them"):
             on.gate.operator.pause("http://a.org")
         with pytest.raises(BadInput, match="lists what there is"):
-            on.gate.operator.pause("http://nobody.org")
+            on.gate.operator.pause("nobody")
         return paused
 
     assert run(scene) == {"d.io" + RATE, "d.io" + CAP}
+
+
+@pytest.mark.parametrize("name", ["d.io", "http://d.io", "https://D.io./x", "group d.io", "group ours"])
+def test_a_host_or_group_can_be_paused_before_anybody_calls_it(name):
+    async def scene(on):
+        paused = on.gate.operator.pause(name)
+        on.gate.egress.hosts.tidy()
+        denied = await on.get("http://d.io/", x_swarmgate_wait="0s")
+        other = (await on.get("http://b.org/")).status
+        on.gate.operator.resume(name if "/x" not in name else "d.io")
+        return paused, denied, other, (await on.get("http://d.io/")).status, on.world.hits
+
+    text = TEXT.replace("[egress]", '[egress]\ngroups = { "d.io" = "ours" }') if "ours" in name else TEXT
+    paused, denied, other, after, hits = run(scene, text)
+    assert paused
+    assert (denied.status, denied.said["code"]) == (429, "policy_paused")
+    assert (other, after) == (200, 200)
+    assert [hit.host for hit in hits] == ["b.org", "d.io"]
+
+
+@pytest.mark.parametrize("name", ["nobody", "a..b", "group www.a.org", "group ", "http://", "."])
+def test_what_is_no_host_and_no_group_is_not_paused(name):
+    async def scene(on):
+        before = dict(on.gate.window.directory.published)
+        with pytest.raises(BadInput, match="lists what there is"):
+            on.gate.operator.pause(name)
+        return before == on.gate.window.directory.published
+
+    assert run(scene)

@@ -270,7 +270,7 @@ class Hosts:
         lessons = [self._beside(one) for one in stated if one is not None]
         if not counts_requests(budgets):
             lessons += self._of_unknown(host)
-        made = _with_lessons(route(ONLY_KEY, budgets), lessons, self._place_in(host.group))
+        made = _with_lessons(route(ONLY_KEY, budgets), lessons, self.open_group(host.group))
         watching = [(policy, kind) for policy, kind in judged.classed() if policy.shadow]
         watched = tuple([(policy.name, _on_arrival(policy.budgets.get(kind, ()))) for policy, kind in watching])
         ring: Ring = host.ring
@@ -279,9 +279,9 @@ class Hosts:
             ring = TargetRing() if before is None else before.ring
         return Rung(target.key, "", {ONLY_KEY: made}, ring, host.retries, tuple(lessons), watched=watched)
 
-    def _place_in(self, group: str) -> str:
+    def open_group(self, group: str) -> str:
         """
-        One of a group's places: there are as many as its hosts may have connections.
+        The budget of a group's places, made known: there are as many as its hosts may have connections.
 
         They hold nobody back until an operator pauses the group, or says fewer.
         """

@@ -3,14 +3,19 @@
 import asyncio
 import ssl
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from swarmgate.core.compiler import Published
+from swarmgate.core.groups import registrable_domain
+from swarmgate.core.host import normal_host
+from swarmgate.core.target import parse_target
+from swarmgate.core.target_errors import BadTarget
 from swarmgate.engine.teacher import Teacher
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.desk import EgressDesk, Reach
 from swarmgate.gate.egress.doors import ConnectDoor, PathDoor, ProxyDoor
-from swarmgate.gate.egress.hosts import CONNECTIONS, Hosts
+from swarmgate.gate.egress.hosts import CONNECTIONS, GROUP, Hosts
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.front import Front
@@ -59,6 +64,23 @@ class EgressDoors:
         front.serve_below(TO, PathDoor(self.desk))
         front.absolute = ProxyDoor(self.desk)
         front.tunnels = ConnectDoor(self.desk)
+
+    def meet(self, name: str) -> str:
+        """
+        Make known what an operator names before anybody calls it: a host, by its name or a URL, or a group of hosts.
+
+        The name by which it is known from then on; what is neither keeps its own.
+        """
+        settings, suffixes = self.hosts.plan.settings, self.hosts.plan.suffixes
+        with suppress(BadTarget):  # what is no host stays unknown
+            if name.startswith(GROUP):
+                group = name[len(GROUP) :]
+                if group in settings.groups.values() or registrable_domain(normal_host(group), suffixes) == group:
+                    self.hosts.open_group(group)
+            elif "." in name:
+                url = parse_target(name if "://" in name else f"https://{name}/")
+                return self.hosts.place(url.target, "GET", url.path).host.placed.authority
+        return name
 
     def restate(self, budget: str, published: Published) -> None:
         """The operator changed a limit: whoever learns beside it begins from there."""
