@@ -204,6 +204,11 @@ class WatchedPump(Pump):
         self.after = lambda call: None
         self._now = None
 
+    def fire(self, call, event):
+        if not self._running:  # the first event takes no place in the queue
+            self._begin(call, event)
+        super().fire(call, event)
+
     def _begin(self, call, event):
         self._now = (call, len(self.happened))
         self.happened.append((call.id, call.state, type(event), call.state))
