@@ -146,6 +146,25 @@ def test_no_wake_up_is_lost_while_a_denial_is_on_its_way():
         assert call.end is End.ANSWERED, early_ms
 
 
+def test_what_the_first_cannot_use_yet_does_not_idle_until_the_next_asks_by_itself():
+    world = World({"slots": Limits(BudgetKind.LEASES, burst=4), "own": SLOT})
+    busy, both = (
+        slot_only(slot="own"),
+        route(fixed=(("slots", 0, 1), ("own", 0, 1)), metered=(), whole=("slots", "own")),
+    )
+    world.call("own", held_for(10_000), rungs=(rung("t", busy),))
+    for number in range(4):
+        world.call(f"holder {number}", held_for(100), rungs=(rung("t", slot_only(slot="slots")),))
+    world.run(50)
+    first = world.call("first", rank=0, rungs=(rung("t", both),))
+    others = [world.call(f"c{n}", held_for(100), rungs=(rung("t", slot_only(slot="slots")),)) for n in range(30)]
+    world.run(1_300)  # three at once, ten times, and 5 ms to connect; the fourth place is kept for the first
+    assert {call.end for call in others} == {End.ANSWERED}
+    world.run()
+    assert first.end is End.ANSWERED
+    world.check_clean()
+
+
 def test_who_waits_is_woken_by_a_grant_that_came_too_late():
     world = World({"slot": SLOT}, delays=repeat(40))
     only_slot = (rung("t", slot_only()),)

@@ -12,6 +12,7 @@ from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, Room
 LINE_OF = {"k1": "pool", "k2": "pool"}
 BUDGETS = ("a", "b", "k1", "k2")
 LINES = ("a", "b", "pool")
+BUDGET_OF = {"a": "a", "b": "b", "pool": "k2"}
 CAP = 2
 
 
@@ -25,6 +26,7 @@ class Waiter:
         self.score = 100 - number // 2 * 10
         self.standing = ()
         self.denied = None
+        self.free = set()  # the lines in which nothing is in its way
         self.asked_turn = 0
 
     def __repr__(self):
@@ -61,6 +63,15 @@ class RoomModel(RuleBasedStateMachine):
             del self.sleeping[call]
         self.room.ready.clear()
 
+    def told(self, line, first, ready):
+        """The first who sleeps and waits for more than time, unless somebody before it is awake."""
+        for call in self.order(line)[first:]:
+            if call not in self.sleeping or call in ready:
+                break
+            if call.denied.kind is not BlockKind.TIME:
+                ready.append(call)
+                break
+
     def asleep(self, call):
         return call in self.sleeping
 
@@ -75,20 +86,30 @@ class RoomModel(RuleBasedStateMachine):
         index=indexes,
         more=st.sets(st.sampled_from(LINES)),
         kind=st.sampled_from(BlockKind),
+        elsewhere=st.sets(st.sampled_from(LINES)),
         for_ms=st.integers(0, 500),
     )
-    def sleep(self, index, more, kind, for_ms):
+    def sleep(self, index, more, kind, elsewhere, for_ms):
         call = self.calls[index]
         if self.asleep(call):
             return
         call.standing = tuple(dict.fromkeys((*self.places.get(call, ()), *sorted(more))))
-        call.denied = SimpleNamespace(kind=kind)
+        call.free = elsewhere & set(call.standing)
+        blocking = set(call.standing) - call.free
+        call.denied = SimpleNamespace(
+            kind=kind, blockers=[SimpleNamespace(budget=BUDGET_OF[line]) for line in blocking]
+        )
         self.room.wait(call, self.now_ms + for_ms)
         self.waits += 1
         self.sleeping[call] = (self.now_ms + for_ms, self.waits)
         self.places[call] = call.standing
         leads = {line for line in call.standing if self.order(line)[0] is call}
-        self.expect([call] if kind is not BlockKind.TIME and leads & self.ended[call] else [])
+        ready = [call] if kind is not BlockKind.TIME and leads & self.ended[call] else []
+        if not ready and len(call.standing) > 1:
+            for line in call.standing:
+                if line in call.free:
+                    self.told(line, self.order(line).index(call) + 1, ready)
+        self.expect(ready)
 
     @rule(index=indexes)
     def wake(self, index):
@@ -107,7 +128,8 @@ class RoomModel(RuleBasedStateMachine):
             order = self.order(line)
             at = order.index(call)
             behind = order[at + 1] if at + 1 < len(order) else None
-            if behind in self.sleeping and (at == 0 or behind.denied.kind is BlockKind.LINE):
+            passes = at == 0 or line in order[at - 1].free
+            if behind in self.sleeping and (passes or behind.denied.kind is BlockKind.LINE):
                 ready.add(behind)
             self.something_ended(line)
         self.room.leave(call)
@@ -122,12 +144,7 @@ class RoomModel(RuleBasedStateMachine):
         for budget in budgets:
             line = LINE_OF.get(budget, budget)
             self.something_ended(line)
-            for call in self.order(line):
-                if call not in self.sleeping or call in ready:
-                    break
-                if call.denied.kind is not BlockKind.TIME:
-                    ready.append(call)
-                    break
+            self.told(line, 0, ready)
         self.room.freed(tuple(budgets))
         self.expect(ready)
 

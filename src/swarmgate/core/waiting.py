@@ -3,8 +3,8 @@ Who waits in this process, and whom to wake: by the clock, and when a turn may h
 
 A waiting call sleeps until its ticket is due. It is woken earlier when it becomes the first of this process in a
 line, or when a reservation ended for which the first of the line waits; also if that happened while its denial was on
-its way. So nothing idles and nobody spins (design 4: Line, "Pull"). One agent has at most four tickets in one line: a
-runaway agent must not sink the rest.
+its way. Who stands in a line and is held up elsewhere lets the next one try. So nothing idles and nobody spins (design 4:
+Line, "Pull"). One agent has at most four tickets in one line: a runaway agent must not sink the rest.
 """
 
 from bisect import bisect_left, insort
@@ -92,6 +92,8 @@ class Room:
         self._places[call] = call.standing
         if self._missed(call):
             self._call_up(call)
+        elif len(call.standing) > 1:
+            self._pass_on(call)
 
     def wake(self, call: "Call") -> None:
         """The call is awake; it keeps its places."""
@@ -117,7 +119,11 @@ class Room:
             self._freed.append((self.turn, (line,)))
             if not order:
                 del self._lines[line]
-            elif place < len(order) and (place == 0 or self._waits_for(order[place][2]) is BlockKind.LINE):
+            elif place < len(order) and (
+                place == 0
+                or self._waits_for(order[place][2]) is BlockKind.LINE
+                or not self._is_blocked(order[place - 1][2], line)
+            ):
                 self._call_up(order[place][2])
 
     def keys_changed(self, ring: "Ring") -> None:
@@ -142,13 +148,25 @@ class Room:
             if line in self._lines:
                 self._call_up(self._lines[line][0][2])
 
-    def _tell(self, line: str) -> None:
-        for _, _, call in islice(self._lines.get(line, ()), LOOK_AT_MOST):
+    def _tell(self, line: str, first: int = 0) -> None:
+        for _, _, call in islice(self._lines.get(line, ()), first, LOOK_AT_MOST):
             if call not in self.sleeping:
                 break  # the first is awake and asks anyway
             if self._waits_for(call) is not BlockKind.TIME:
                 self._call_up(call)
                 break
+
+    def _pass_on(self, call: "Call") -> None:
+        """Where nothing of a line holds it up any more, the next one may take what is free there."""
+        for line in call.standing:
+            if not self._is_blocked(call, line):
+                self._tell(line, bisect_left(self._lines[line], (call.score, call.id)) + 1)
+
+    def _is_blocked(self, call: "Call", line: str) -> bool:
+        """Whether a budget of that line was in its way when it asked last; who waits for a key did not ask."""
+        if call.denied is None or call in self.keyless:
+            return True
+        return any(self.line_of.get(blocker.budget, blocker.budget) == line for blocker in call.denied.blockers)
 
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
