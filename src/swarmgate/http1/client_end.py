@@ -57,29 +57,38 @@ class ClientEnd(Limited):
             data = self._take_body(head, data)
         if not data or not self._open:
             return
-        if self.head is None and not self._waiting:
+        if self.head is None and not self._waiting and not self._is_full:
             self._serve(data)
         else:
             self._hold(data)
 
     def _serve(self, data: bytes) -> None:
         """Begin calls from `data` until one is in flight, or it is enough for this turn; what follows waits."""
-        left = MOST_A_TURN
-        while data and self.head is None and self._open and left and not self._is_full:
-            left -= 1
+        for _ in range(MOST_A_TURN):
             try:
                 found = self._heads.next(data)
             except BadHead as bad:
                 self._refuse(bad)
-                break
+                return
             if found is None:
                 self.deadline_ms = min(self.deadline_ms, self._sweep.now_ms + HEAD_MS)
                 return
-            data = self._begin(*found)
-        if data and self._open:
-            self._hold(data)
-            if self.head is None and not self._is_full:
-                self._sweep.cork.call_soon(self._go_on)
+            head, data = found
+            self.head = head
+            length = head.content_length
+            if length and length <= len(data):  # the common read: a whole request
+                self._body, self.deadline_ms = READ, NEVER
+                body, data = data[:length], data[length:]
+                self._handler.on_whole(self, head, body)
+            else:
+                data = self._begin(head, data)
+            if not data or not self._open:
+                return
+            if self.head is not None or self._is_full:
+                self._hold(data)
+                return
+        self._hold(data)
+        self._sweep.cork.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Serve what waits, unless a call is in flight or the client does not read its answers."""
@@ -90,12 +99,6 @@ class ClientEnd(Limited):
             self._serve(data)
 
     def _begin(self, head: RequestHead, data: bytes) -> bytes:
-        self.head = head
-        length = head.content_length
-        if length and length <= len(data):  # the common read: a whole request
-            self._body, self.deadline_ms = READ, NEVER
-            self._handler.on_whole(self, head, data[:length])
-            return data[length:]
         self._body, self.is_early = request_body(head), bool(data)
         self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
         self._handler.on_request(self, head)

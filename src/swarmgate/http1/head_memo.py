@@ -38,7 +38,7 @@ class RequestHeads(HeadBuffer):
         if before and not self._held and data.startswith(before):
             start, after = len(before), self._after
             end = data.find(b"\r", start, start + _MOST_DIGITS + 1)
-            digits = data[start:end] if end > 0 else b""
+            digits = data[start:end]  # where no CR is, `after` cannot follow
             if digits.isdigit() and data.startswith(after, end):
                 head = self._last
                 head.content_length = int(digits)

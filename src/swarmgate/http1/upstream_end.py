@@ -46,7 +46,8 @@ class UpstreamEnd(Connection):
         False when the connection is already closed: no byte has left and the owner hears nothing. `read_ms` limits each
         silence of the target.
         """
-        if self._transport.is_closing():
+        transport = self._transport
+        if transport.is_closing():
             return False
         self._owner, self._request_sent, self._read_ms = owner, complete, read_ms
         self._response.begin(method)
@@ -54,7 +55,7 @@ class UpstreamEnd(Connection):
         self.exchanges += 1
         sweep = self._sweep
         self.deadline_ms = sweep.now_ms + read_ms
-        sweep.cork.write(self._transport, data)
+        sweep.cork.write(transport, data)
         return True
 
     def send_more(self, data: bytes, *, complete: bool) -> None:
