@@ -107,6 +107,22 @@ def test_a_long_body_is_read_like_a_short_one():
             peek(wrong)
 
 
+@given(st.lists(st.sampled_from([b'"x"', b"[1, 2]", b'"%b"' % (b"y" * LONG_BYTES)]), max_size=4), st.booleans())
+def test_the_pieces_of_a_long_body_say_what_it_says(values, counts):
+    members = b"".join(b', "k\\u0030%d" : %b' % pair for pair in enumerate(values))
+    peeked = peek(b'{ "model" : "m", %b%b}' % (LONG, members))
+    pieces = peeked.pieces("other", {"include_usage": True} if counts else None)
+    changed = {"model": "other"} | ({"stream_options": {"include_usage": True}} if counts else {})
+    assert json.loads(b"".join(pieces)) == json.loads(peeked.body) | changed
+    assert json.loads(b"".join(peeked.pieces("", None))) == json.loads(peeked.body)
+
+
+@pytest.mark.parametrize("name", ["model", "stream", "max_tokens", "max_output_tokens"])
+def test_what_is_read_of_a_long_body_is_short(name):
+    with pytest.raises(BadInput, match=f"^{name}: is longer"):
+        peek(b'{%b"%b":"%b"}' % (b"" if name == "model" else b'"model":"m",', name.encode(), b"x" * LONG_BYTES))
+
+
 def test_options_as_long_as_a_body_are_refused():
     body = b'{"model":"m","stream_options":{%b}}' % b",".join(b'"k%d":1' % number for number in range(LONG_BYTES))
     with pytest.raises(BadInput, match="stream_options"):

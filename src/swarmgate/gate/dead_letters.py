@@ -21,7 +21,7 @@ class Asked(NamedTuple):
     method: bytes
     path: bytes
     headers: list[Header]
-    body: bytes | None
+    body: bytes | memoryview | None
 
 
 @runtime_checkable
@@ -81,6 +81,6 @@ class DeadLetters:
             asked.method.decode("latin-1"),
             kept_path(asked.path),
             kept_headers(asked.headers),
-            body,
+            None if body is None else bytes(body),
             why,
         )

@@ -106,7 +106,7 @@ class Desk:
                 call.ticket, call.score = place.ticket, place.score
         return call
 
-    def arrive(self, writer: Writer, call: Call, fields: Mapping[bytes, bytes], *payload: bytes) -> None:
+    def arrive(self, writer: Writer, call: Call, fields: Mapping[bytes, bytes], *payload: bytes | memoryview) -> None:
         """
         Begin the call; a write that carries a key is put on file first, with a hash of its `payload`.
 

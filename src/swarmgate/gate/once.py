@@ -59,11 +59,12 @@ def key_of(fields: Mapping[bytes, bytes], step: Step, tenant: str) -> Idempotenc
     return None
 
 
-def payload_of(*parts: bytes) -> str:
+def payload_of(*parts: bytes | memoryview) -> str:
     """What a write asks for, as a hash: the same key must always bring the same (IETF draft 2.7)."""
     told = blake2b(digest_size=16)
     for part in parts:
-        told.update(len(part).to_bytes(8, "big") + part)
+        told.update(len(part).to_bytes(8, "big"))
+        told.update(part)
     return told.hexdigest()
 
 

@@ -5,6 +5,7 @@ A `Relay` stands in `end.call` from the request's head to the answer's last byte
 begun. Back-pressure runs through it: a client that reads slowly stops the target's connection, so nothing piles up here.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from swarmgate.core.commands import Answer, End
@@ -19,7 +20,8 @@ from swarmgate.gate.desk import Desk
 from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.injection import INJECTED, InjectedAttempt
-from swarmgate.gate.peek import Peeked
+from swarmgate.gate.long_body import LongBody
+from swarmgate.gate.peek import MOST_COPIED_BYTES, Peeked
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import CheckedAttempt, schema_in
@@ -62,6 +64,7 @@ class Relay:
     """One request and its answer; `call` is None until the request is whole and understood."""
 
     __slots__ = (
+        "_long",
         "_options",
         "_size",
         "_speaks_ms",
@@ -77,6 +80,7 @@ class Relay:
         "path",
         "peeked",
         "query",
+        "rest",
         "said",
         "shown",
         "wishes",
@@ -87,8 +91,12 @@ class Relay:
     ) -> None:
         self.counter = counter
         self.desk = counter.desk
-        self.parts: list[bytes] = []  # of the request's body
+        self.parts: list[bytes | memoryview] = []  # of the request's body
+        self.rest: Sequence[
+            memoryview
+        ] = ()  # of the present attempt's request, where it is too long to be in one piece
         self._size = 0
+        self._long: LongBody | None = None  # the body, if it is long
         self._speaks_ms = 0
         self._options: dict[str, object] | None = None  # `stream_options` of the present attempt, if the gate sets them
         self.end = end
@@ -110,11 +118,20 @@ class Relay:
         if self._size > self.counter.most_body_bytes:
             self.parts.clear()
             self.reply(answers.too_long(self.counter.most_body_bytes, self.shape))
+        elif self._size > MOST_COPIED_BYTES:
+            if self._long is None:
+                self._long = LongBody(self.head.content_length or self.counter.most_body_bytes)
+            for part in (*self.parts, data):
+                self._long.add(part)
+            self.parts.clear()
         else:
             self.parts.append(data)
 
     def complete(self) -> None:
         """The request is whole."""
+        if self._long is not None:
+            self.parts = [self._long.whole()]
+            self._long = None
         self.counter.complete(self)
 
     def on_gone(self) -> None:
@@ -146,13 +163,16 @@ class Relay:
         self.end.respond(*reply)
 
     def render(self, target: ModelTarget, key: str, model: str) -> bytes:
-        """The request as the next attempt sends it."""
+        """The request as the next attempt sends it, but for its `rest`."""
         peeked = self.peeked
         assert peeked is not None
+        if len(peeked.body) > MOST_COPIED_BYTES:
+            self.rest = rest = peeked.pieces(model, self._options)
+            return target.request(key, self.path, self.head, b"", self.query, sum(piece.nbytes for piece in rest))
         if self._options is not None:
             body = peeked.sent_as(model, self._options)
         else:
-            body = peeked.body if not model or model == peeked.model else peeked.with_model(model)
+            body = peeked.body if not model or model == peeked.model else peeked.with_model(model)  # type: ignore[assignment]  # a view is long
         return target.request(key, self.path, self.head, body, self.query)
 
     def request(self) -> Asked:
@@ -190,6 +210,7 @@ class Relay:
         end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end.write_chunk)
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
+        self.rest = ()
 
     def _show_whole(self, attempt: Attempt) -> None:
         call, body, head = attempt.call, attempt.held[0], attempt.head

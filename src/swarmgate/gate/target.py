@@ -106,11 +106,13 @@ class ModelTarget:
         """The same of an answer's headers."""
         return [(name, self.hide(value)) for name, value in headers]
 
-    def request(self, key: str, path: bytes, head: RequestHead, body: bytes, query: bytes = b"") -> bytes:
+    def request(
+        self, key: str, path: bytes, head: RequestHead, body: bytes, query: bytes = b"", rest_bytes: int = 0
+    ) -> bytes:
         """
-        The whole request of one attempt: our opening, what the target may see of the caller's headers, the body.
+        The request of one attempt: our opening, what the target may see of the caller's headers, the body.
 
-        A head that was read holds no CR or LF inside a field, so no line can begin there. Errors: KeyError for a key of
+        So many bytes of it as `rest_bytes` says are sent after this. A head that was read holds no CR or LF inside a field, so no line can begin there. Errors: KeyError for a key of
         another target.
         """
         passed = head.notes.get(self.dialect.name)
@@ -120,7 +122,7 @@ class ModelTarget:
         opening = self._openings[key, path]
         if query:
             opening = opening.replace(_VERSION, b"?" + query + _VERSION, 1)
-        return b"%b%bcontent-length: %d\r\n\r\n%b" % (opening, passed, len(body), body)
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (opening, passed, len(body) + rest_bytes, body)
 
     def passing_head(self, key: str, path: bytes, head: RequestHead, length: int | None, *, chunked: bool) -> bytes:
         """The head of a request that is passed on unread, whatever its method and path; `length` None = none or `chunked`."""

@@ -7,7 +7,7 @@ still choose another way; afterwards each payload goes straight to the client.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
@@ -84,11 +84,12 @@ class Attempt(Wire):
         call, end, route = self.call, self.end, self.call.route
         assert route is not None
         data = call.client.render(self.target, route.key, call.rungs[call.rung].model)  # type: ignore[attr-defined]
-        if end is None or not end.send(self, b"POST", data, read_ms=call.content_ms + SILENCE_MS):
+        rest: Sequence[memoryview] = call.client.rest  # type: ignore[attr-defined]
+        if end is None or not end.send(self, b"POST", data, read_ms=call.content_ms + SILENCE_MS, rest=rest):
             self.end = None
             return False
         self.sent = True
-        self.sent_bytes = len(data)
+        self.sent_bytes = len(data) + sum(piece.nbytes for piece in rest) if rest else len(data)
         return True
 
     # The exchange's owner.

@@ -84,7 +84,7 @@ class ClientEnd(Limited):
                 data = self._begin(head, data)
             if not data or not self._open:
                 return
-            if self.head is not None or self._is_full:
+            if self.head is head or self._is_full:
                 self._hold(data)
                 return
         self._hold(data)

@@ -6,18 +6,20 @@ doubt (leftover bytes, a close announced, a request not sent to its end) closes 
 was meant for this one.
 """
 
-from swarmgate.http1.acknowledged import is_acknowledged
-from swarmgate.http1.connection import FULL_READ_BYTES, Connection
+from collections.abc import Sequence
+
+from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.owner import Home, Owner
 from swarmgate.http1.response_reader import BrokenResponse, ResponseReader, keep_ms
 from swarmgate.http1.sweep import NEVER, Sweep
+from swarmgate.http1.upload import Uploading
 
 READ_MS = 30_000
 
 
-class UpstreamEnd(Connection):
+class UpstreamEnd(Uploading):
     """
     One connection to a target.
 
@@ -26,7 +28,7 @@ class UpstreamEnd(Connection):
     `keep_ms` is how long the target keeps the connection, as it said last.
     """
 
-    __slots__ = ("_home", "_owner", "_read_ms", "_request_sent", "_response", "exchanges", "first_byte_seen", "keep_ms")
+    __slots__ = ("_home", "_owner", "_read_ms", "_response", "exchanges", "first_byte_seen", "keep_ms")
 
     def __init__(self, sweep: Sweep, home: Home) -> None:
         super().__init__(sweep)
@@ -34,16 +36,24 @@ class UpstreamEnd(Connection):
         self._owner: Owner | None = None
         self._response = ResponseReader()
         self._read_ms = READ_MS
-        self._request_sent = True
         self.first_byte_seen = False
         self.exchanges = 0
         self.keep_ms = NEVER
 
-    def send(self, owner: Owner, method: bytes, data: bytes, *, complete: bool = True, read_ms: int = READ_MS) -> bool:
+    def send(
+        self,
+        owner: Owner,
+        method: bytes,
+        data: bytes,
+        *,
+        complete: bool = True,
+        read_ms: int = READ_MS,
+        rest: Sequence[memoryview] = (),
+    ) -> bool:
         """
         Begin an exchange with the request's first bytes: its head, and its body unless `complete` is false.
 
-        False when the connection is already closed: no byte has left and the owner hears nothing. `read_ms` limits each
+        What is too long for that is its `rest`, which must stay as it is until the exchange is over. False when the connection is already closed: no byte has left and the owner hears nothing. `read_ms` limits each
         silence of the target.
         """
         transport = self._transport
@@ -56,6 +66,8 @@ class UpstreamEnd(Connection):
         sweep = self._sweep
         self.deadline_ms = sweep.now_ms + read_ms
         sweep.cork.write(transport, data)
+        if rest:
+            self._upload(rest)
         return True
 
     def send_more(self, data: bytes, *, complete: bool) -> None:
@@ -76,13 +88,6 @@ class UpstreamEnd(Connection):
         """End the exchange: the owner hears nothing more, the connection is closed at once."""
         self._owner = None
         self._transport.abort()
-
-    def is_delivered(self) -> bool:
-        """Whether the peer's kernel has every byte that was written; False where that cannot be known."""
-        cork = self._sweep.cork
-        if cork.held:
-            cork.flush()
-        return self._transport.is_closing() or bool(is_acknowledged(self._transport))
 
     def release(self) -> None:
         """Give the connection back without an exchange."""
@@ -180,11 +185,13 @@ class UpstreamEnd(Connection):
 
     def pause_writing(self) -> None:
         """The request's body goes out faster than the target takes it."""
+        super().pause_writing()
         if self._owner is not None:
             self._owner.on_upload_pause()
 
     def resume_writing(self) -> None:
         """The target caught up."""
+        super().resume_writing()
         if self._owner is not None:
             self._owner.on_upload_resume()
 
