@@ -70,6 +70,19 @@ def test_eight_megabytes_take_a_few_reads_of_memory(keeping, field, text):
     assert bench.reserved == 0
 
 
+@pytest.mark.parametrize("value", [b"1", b"[]", b'{"a":1}', b"[" * 300 + b"]" * 300])
+def test_more_values_than_can_be_read_in_time_are_refused_while_they_come(value):
+    body = b'{"model":"fast","input":[%b1]}' % ((value + b",") * (16_000_000 // (len(value) + 1)))
+    bench = Bench(TEXT)
+    for read in reads_of(request(body=body)):
+        if not bench.client.is_closing() and not bench.wire.written:
+            bench.client.data_received(read)
+    said = b"".join(bench.wire.written)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"commas and opening brackets" in said
+    assert not bench.dialler.dials
+
+
 def test_what_was_added_is_there():
     body = LongBody(3 * MOST_COPIED_BYTES)
     body.add(b"")

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
+from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import OutputEstimate
 from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.record import Call
@@ -91,7 +92,7 @@ class Relay:
     ) -> None:
         self.counter = counter
         self.desk = counter.desk
-        self.parts: list[bytes | memoryview] = []  # of the request's body
+        self.parts: list[bytes] = []  # of the request's body
         self.rest: Sequence[
             memoryview
         ] = ()  # of the present attempt's request, where it is too long to be in one piece
@@ -119,18 +120,26 @@ class Relay:
             self.parts.clear()
             self.reply(answers.too_long(self.counter.most_body_bytes, self.shape))
         elif self._size > MOST_COPIED_BYTES:
-            if self._long is None:
-                self._long = LongBody(self.head.content_length or self.counter.most_body_bytes)
-            for part in (*self.parts, data):
-                self._long.add(part)
-            self.parts.clear()
+            self._gather(data)
         else:
             self.parts.append(data)
+
+    def _gather(self, data: bytes) -> None:
+        """A piece of a long body."""
+        if self._long is None:
+            self._long = LongBody(self.head.content_length or self.counter.most_body_bytes)
+        parts, self.parts = [*self.parts, data], []
+        try:
+            for part in parts:
+                self._long.add(part)
+        except BadInput as bad:
+            self._long = None
+            self.reply(answers.bad_input(bad, self.shape))
 
     def complete(self) -> None:
         """The request is whole."""
         if self._long is not None:
-            self.parts = [self._long.whole()]
+            self.parts = [self._long.whole()]  # type: ignore[list-item]  # a view of bytes
             self._long = None
         self.counter.complete(self)
 
