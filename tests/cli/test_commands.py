@@ -31,6 +31,19 @@ def test_the_help_of_every_command_ends_with_an_example(name):
         assert one.epilog.startswith(f"Example: {'' if name in {'explain', 'up'} else f'swarmgate {name}'}"), one.name
 
 
+def test_help_fits_a_narrow_terminal_and_shows_no_value_where_none_is_taken():
+    shown = [CliRunner().invoke(app, [*name.split(), "--help"], terminal_width=80).output for name in ("", *_COMMANDS)]
+    assert all("<bool>" not in text for text in shown)
+    assert all(place.example for _, place in _COMMANDS.values())
+    assert {text.count("Example:") for text in shown} == {1}
+
+
+@pytest.mark.parametrize("name", sorted(_COMMANDS))
+def test_an_example_stands_on_one_line(name):
+    command = typer.main.get_command(app).get_command(None, name)
+    assert all(len(one.epilog) < 79 for one in (command, *getattr(command, "commands", {}).values()))
+
+
 def test_a_name_that_is_none():
     done = CliRunner().invoke(app, ["nope"])
     assert done.exit_code == 2

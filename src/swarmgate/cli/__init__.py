@@ -22,34 +22,50 @@ class _Place(NamedTuple):
     example: str = "EXAMPLE"
 
 
-_COMMANDS = {
-    "init": _Place("init", "init"),
-    "check": _Place("check", "check"),
-    "prices": _Place("prices", "prices"),
-    "up": _Place("up", "up"),
-    "budgets": _Place("budgets", "budgets"),
-    "pause": _Place("pause", "pause", "PAUSE_EXAMPLE"),
-    "resume": _Place("pause", "resume", "RESUME_EXAMPLE"),
-    "limit": _Place("limit", "limit"),
-    "why": _Place("why", "why"),
-    "costs": _Place("costs", "costs"),
-    "report": _Place("report", "report"),
-    "explain": _Place("explain", "explain"),
-    "sim": _Place("sim", "sim"),
-    "presets": _Place("presets", "presets"),
-    "verify-egress": _Place("verify_egress", "verify_egress"),
-    "demo": _Place("demo", "demo"),
-    "load": _Place("load", "load"),
-    "plan-capacity": _Place("plan_capacity", "plan_capacity"),
-    "lab": _Place("lab", "app"),
-    "keys": _Place("keys", "app"),
-    "dead": _Place("dead", "app"),
-    "audit": _Place("audit", "audit"),
+EXAMPLE = "Example: OPENAI_API_KEY=sk-... swarmgate up"
+_GROUPS = {
+    "To begin with": {
+        "demo": _Place("demo", "demo"),
+        "init": _Place("init", "init"),
+        "check": _Place("check", "check"),
+        "up": _Place("up", "up"),
+    },
+    "While a gate runs": {
+        "budgets": _Place("budgets", "budgets"),
+        "pause": _Place("pause", "pause", "PAUSE_EXAMPLE"),
+        "resume": _Place("pause", "resume", "RESUME_EXAMPLE"),
+        "limit": _Place("limit", "limit"),
+        "keys": _Place("keys", "app"),
+        "dead": _Place("dead", "app"),
+        "verify-egress": _Place("verify_egress", "verify_egress"),
+    },
+    "What happened": {
+        "why": _Place("why", "why"),
+        "report": _Place("report", "report"),
+        "costs": _Place("costs", "costs"),
+        "audit": _Place("audit", "audit"),
+    },
+    "What is known of others": {
+        "explain": _Place("explain", "explain"),
+        "presets": _Place("presets", "presets"),
+        "prices": _Place("prices", "prices"),
+    },
+    "To size and to try": {
+        "plan-capacity": _Place("plan_capacity", "plan_capacity"),
+        "load": _Place("load", "load"),
+        "sim": _Place("sim", "sim"),
+        "lab": _Place("lab", "app"),
+    },
 }
+_COMMANDS = {name: (title, place) for title, places in _GROUPS.items() for name, place in places.items()}
 
 
 class Commands(TyperGroup):
     """Reads a command's file when it is asked for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """What stands before a command."""
+        return _plainly(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  the name is typer's
         """Every name, in the order in which people meet them."""
@@ -57,23 +73,40 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  see above
         """The command of that name, None if there is none."""
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
+        if cmd_name not in _COMMANDS:
             return None
+        title, place = _COMMANDS[cmd_name]
         module = import_module(f"swarmgate.cli.{place.file}")
         found: Any = getattr(module, place.function)
         if isinstance(found, typer.Typer):
-            group = typer.main.get_group(found)
-            group.name = cmd_name
-            return group
-        single = typer.Typer(add_completion=False)
-        single.command(cmd_name, epilog=getattr(module, place.example))(found)
-        return typer.main.get_command(single)
+            made: Any = typer.main.get_group(found)
+            made.name = cmd_name
+        else:
+            single = typer.Typer(add_completion=False)
+            single.command(cmd_name, epilog=getattr(module, place.example))(found)
+            made = typer.main.get_command(single)
+        made.rich_help_panel = title
+        for one in (made, *getattr(made, "commands", {}).values()):
+            _plainly(one.get_params(typer.Context(one)))
+        return made
+
+
+def _plainly(params: list[Any]) -> list[Any]:
+    """A switch takes no value, so its help shows none; arguments are named as in other programs."""
+    for one in params:
+        if getattr(one, "is_bool_flag", False):
+            one.metavar = ""
+        elif one.param_type_name == "argument" and one.metavar is None:
+            one.metavar = one.name.upper()
+        elif getattr(one, "min", None) is not None and one.metavar is None:
+            one.metavar = "N "
+    return params
 
 
 app = typer.Typer(
     cls=Commands,
     help="The one gate through which every outgoing call of a swarm of AI agents leaves.",
+    epilog=EXAMPLE,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

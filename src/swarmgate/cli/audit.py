@@ -13,7 +13,7 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
 from swarmgate.stores.journal.audit import Audit, Change, Parts
 
-EXAMPLE = "Example: swarmgate audit --since 3f9c2a71d0e44c52b1a7c60f9d7c7b0e8a5f2d3c4b5a69788796a5b4c3d2e1f0"
+EXAMPLE = "Example: swarmgate audit --json"
 
 
 def audit(

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 def budgets(
     target: Annotated[str, typer.Option(help="One target only.")] = "",
     units: Annotated[int, typer.Option(min=1, help="Say when so many units will be free.")] = 1,
-    watch: Annotated[bool, typer.Option(help="Go on as things change, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on as things change, until Ctrl-C.")] = False,
     gate: Annotated[str, typer.Option(help=GATE_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For programs; with --watch one object a change.")] = False,
 ) -> None:

@@ -99,7 +99,7 @@ class Secrets(Mapping[str, str]):
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="The configuration to read.", metavar="[FILE]")] = DEFAULT_FILE,
+    file: Annotated[Path, typer.Argument(help="The configuration to read.", metavar="FILE")] = DEFAULT_FILE,
     state: Annotated[Path | None, typer.Option(help="The gate's state folder, to see what operators have set.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

@@ -26,7 +26,7 @@ from swarmgate.providers.rates import Reading
 from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect_of, recognised
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain - --provider groq"
+EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain -"
 _FORMS = 'a recording, {"status", "headers", "body"}, or raw HTTP that begins with its status line'
 
 

@@ -18,12 +18,12 @@ from swarmgate.core.errors import BadInput
 if TYPE_CHECKING:
     from swarmgate.cli.litellm.reading import LeftOut
 
-EXAMPLE = "Example: swarmgate init gate.toml --from-litellm litellm.yaml && swarmgate check gate.toml"
+EXAMPLE = "Example: swarmgate init gate.toml --from-litellm litellm.yaml"
 DEFAULT_FILE = Path("swarmgate.toml")
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="Where to write it.", metavar="[FILE]")] = DEFAULT_FILE,
+    file: Annotated[Path, typer.Argument(help="Where to write it.", metavar="FILE")] = DEFAULT_FILE,
     from_litellm: Annotated[
         Path | None, typer.Option(help="The YAML of a LiteLLM proxy to take over.", metavar="YAML")
     ] = None,

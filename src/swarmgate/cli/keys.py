@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from swarmgate.control.agent_keys import KeyOffice
     from swarmgate.stores.sql.agent_keys import AgentKeys
 
-CREATE_EXAMPLE = (
-    "Example: swarmgate keys create reader --team lab --targets openai --targets '*.arxiv.org' --limits '5 USD per 1d'"
-)
+CREATE_EXAMPLE = "Example: swarmgate keys create reader --team lab --limits '5 USD per 1d'"
 LIST_EXAMPLE = "Example: swarmgate keys list"
 ROTATE_EXAMPLE = "Example: swarmgate keys rotate 3f9c2a71d0 --overlap 10m"
 REVOKE_EXAMPLE = "Example: swarmgate keys revoke 3f9c2a71d0"

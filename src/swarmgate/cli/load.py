@@ -16,7 +16,7 @@ from swarmgate.lab.errors import LabError
 from swarmgate.lab.load import LoadFigures, Now, run_load
 from swarmgate.lab.traces.mix import Workload, workload
 
-EXAMPLE = "Example: swarmgate load mix --to http://127.0.0.1:8787/v1 --agents 200 --rate 10 --seconds 30"
+EXAMPLE = "Example: swarmgate load mix --to http://127.0.0.1:8787/v1 --rate 10"
 
 
 def load(  # noqa: PLR0913, PLR0917  one option each

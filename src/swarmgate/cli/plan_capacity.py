@@ -17,7 +17,7 @@ from swarmgate.facts.prices import Listing, listed, nearest
 from swarmgate.lab.capacity import MINUTES, Capacity, Key, capacity, scaled, steady
 from swarmgate.lab.errors import LabError
 
-EXAMPLE = "Example: swarmgate plan-capacity --agents 2000 --context 32000 --key-tpm 4000000 --model gpt-4o-mini"
+EXAMPLE = "Example: swarmgate plan-capacity --agents 2000 --context 32000"
 Row = tuple[str, str, str]
 
 

@@ -14,7 +14,7 @@ from swarmgate.cli.listing import Listing
 from swarmgate.core.price import Price, Rate, Used, cost_micro
 from swarmgate.facts import prices as price_list
 
-EXAMPLE = "Example: swarmgate prices gpt-4o-mini claude-haiku-4-5 groq/llama-3.3-70b-versatile"
+EXAMPLE = "Example: swarmgate prices gpt-4o-mini groq/llama-3.3-70b-versatile"
 _USUAL = Used(prompt=8_000, output=500)  # tokens of the call that the last column prices
 _SHORT = {"function_calling": "tools", "parallel_tool_calls": "parallel tools", "structured_output": "JSON schema"}
 
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 def prices(
-    models: Annotated[list[str], typer.Argument(help="MODEL, or PROVIDER/MODEL.", metavar="MODEL...")],
+    models: Annotated[list[str], typer.Argument(help="MODEL, or PROVIDER/MODEL.", metavar="MODEL")],
     config: Annotated[Path | None, typer.Option(help="TOML file whose \\[prices] outrank the public list.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

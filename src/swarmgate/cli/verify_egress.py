@@ -25,7 +25,7 @@ from rich.table import Table
 
 from swarmgate.cli.exits import Exit
 
-EXAMPLE = "Example: swarmgate verify-egress --canary 203.0.113.7:9999 --gate http://10.200.0.1:8787"
+EXAMPLE = "Example: swarmgate verify-egress --canary 203.0.113.7:9999"
 WITHIN_S = 2.0
 NONCE = b"swarmgate canary"
 OUTSIDE_6 = "2606:4700:4700::1111"  # any address of the IPv6 internet: a route to it is asked for, nothing is sent
