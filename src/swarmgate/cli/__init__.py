@@ -99,7 +99,7 @@ def _plainly(params: list[Any]) -> list[Any]:
         elif one.param_type_name == "argument" and one.metavar is None:
             one.metavar = one.name.upper()
         elif getattr(one, "min", None) is not None and one.metavar is None:
-            one.metavar = "N "
+            one.metavar = "N"
     return params
 
 
