@@ -14,7 +14,7 @@ def told(*, terminal, every_s=0.0):
 
 
 def test_a_log_gets_plain_lines_and_not_too_often():
-    assert told(terminal=False).splitlines() == ["p2-flood, 200 agents: 25%", "direct agents: 50%, 7 [open]"]
+    assert told(terminal=False).splitlines() == ["p2-flood, 200 agents: 25 %", "direct agents: 50 %, 7 [open]"]
     assert told(terminal=False, every_s=3_600) == ""
 
 

@@ -15,17 +15,18 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
-from swarmgate.config import load
+from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import OF_TOKENS, Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
-from swarmgate.stores.journal.in_force import standing
+from swarmgate.stores.journal.in_force import StandingLimit, standing
 from swarmgate.wiring import limits, plan, unpriced_models
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 LITTLE_PERCENT = 25  # below it a limit is said to yield little
+KINDS = {BudgetKind.LEVEL: "bucket", BudgetKind.LEASES: "slots", BudgetKind.COUNTER: "counter"}
 _STAND_IN = "not-set"
 _MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = (
@@ -114,34 +115,56 @@ def check(
     except OSError as error:
         print(f"{file} cannot be read: {error.strerror}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    missing, unpriced, idle = sorted(secrets.missing), unpriced_models(config), without_effect(config)
-    nameless, opened = without_contact(config), exposed(config)
     over = standing(state or state_folder(config.listen), plan(config).published)
+    found = _Found(config, sorted(secrets.missing), rows, over)
     if as_json:
-        told: dict[str, Sequence[object]] = {"problems": [], "missing": missing, "unpriced": unpriced}
-        told |= {
-            "without_effect": list(idle),
-            "without_contact": list(nameless),
-            "standing": [one._asdict() for one in over],
-        }
-        told |= {"exposed": list(opened), "identity": config.access.identity, "limits": [row.as_json() for row in rows]}
-        print(json.dumps(told, indent=2))
-        return
+        print(json.dumps(found.as_json(), indent=2))
+    else:
+        _show(file, found)
+
+
+class _Found(NamedTuple):
+    """A configuration without a mistake, and what is to be said of it."""
+
+    config: Config
+    missing: list[str]
+    rows: list[Yield]
+    over: list[StandingLimit]
+
+    def as_json(self) -> dict[str, Sequence[object]]:
+        """For programs, by `SECTIONS`."""
+        told: tuple[Sequence[object], ...] = (
+            [],
+            self.missing,
+            unpriced_models(self.config),
+            list(without_effect(self.config)),
+            list(without_contact(self.config)),
+            [one._asdict() for one in self.over],
+            list(exposed(self.config)),
+            self.config.access.identity,
+            [row.as_json() for row in self.rows],
+        )
+        return dict(zip(SECTIONS, told, strict=True))
+
+
+def _show(file: Path, found: _Found) -> None:
+    config = found.config
     print(f"{file}: no mistakes")
     if config.access.identity:
         print(f"a call that does not say its {', '.join(config.access.identity)} is refused")
-    for name in missing:
+    for name in found.missing:
         print(_MISSING.format(name))
-    for name in unpriced:
+    for name in unpriced_models(config):
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for sentence in (*opened.values(), *idle.values(), *nameless.values()):
-        print(sentence)
-    for one in over:
+    for told in (exposed(config), without_effect(config), without_contact(config)):
+        for sentence in told.values():
+            print(sentence)
+    for one in found.over:
         said = f"{one.amount:,}{_per(one.window_ms)}"
         print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
-    for row in filter(_yields_little, rows):
+    for row in filter(_yields_little, found.rows):
         print(_little(row))
-    Console().print(_table(rows) if rows else "There are no limits: everything is let through.")
+    Console().print(_table(found.rows) if found.rows else "There are no limits: everything is let through.")
 
 
 def _yields_little(row: Yield) -> bool:
@@ -159,8 +182,8 @@ def _little(row: Yield) -> str:
 
 def yield_of(of: str, budget: Budget) -> Yield:
     """One row: a limit of a target or of one of its keys."""
-    kind, lets_through = _compiled(budget.published, budget.compiled)
-    return Yield(of, kind, lets_through, budget.published, budget.compiled)
+    published, compiled = budget.published, budget.compiled
+    return Yield(of, KINDS[compiled.limits.kind], _lets_through(published, compiled), published, compiled)
 
 
 def _published(published: Published) -> str:
@@ -173,19 +196,19 @@ def _per(window_ms: int) -> str:
     return f" per {window_ms / 1_000:.10g}s" if window_ms else ""
 
 
-def _compiled(published: Published, compiled: Compiled) -> tuple[str, str]:
-    """The kind of a budget, and what it lets through, in words."""
+def _lets_through(published: Published, compiled: Compiled) -> str:
+    """What a budget lets through, in words."""
     told = compiled.limits
     if told.kind is BudgetKind.LEVEL:
         fine = told.window_ms // published.window_ms
-        return "bucket", f"{told.burst:,} at once, {_number(told.quota / fine)}{_per(published.window_ms)}"
+        return f"{told.burst:,} at once, {_number(told.quota / fine)}{_per(published.window_ms)}"
     if published.unit is Unit.MICRO:
-        return "counter", f"{told.burst / MILLION:g} USD in any{_per(told.window_ms).removeprefix(' per')}"
+        return f"{told.burst / MILLION:g} USD in any{_per(told.window_ms).removeprefix(' per')}"
     if told.kind is BudgetKind.COUNTER:
-        return "counter", f"{told.burst:,} in any{_per(told.window_ms).removeprefix(' per')}"
+        return f"{told.burst:,} in any{_per(told.window_ms).removeprefix(' per')}"
     if told.hold_ms:  # of a window
-        return "slots", f"{told.burst:,} slots, each busy for {told.hold_ms / 1_000:g}s from its answer on"
-    return "slots", f"{told.burst:,} in progress"
+        return f"{told.burst:,} slots, each busy for {told.hold_ms / 1_000:g}s from its answer on"
+    return f"{told.burst:,} in progress"
 
 
 def _number(value: float) -> str:

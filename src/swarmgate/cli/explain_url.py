@@ -15,6 +15,7 @@ from rich.table import Table
 
 from swarmgate import config
 from swarmgate.cli.budgets import amount
+from swarmgate.cli.check import KINDS
 from swarmgate.cli.configured import read
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
@@ -31,6 +32,8 @@ from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge
 from swarmgate.gate.egress.hosts import GROUP, joint, places
 from swarmgate.gate.egress.plan import EgressPlan, forbidden, forbidden_port
 from swarmgate.wiring.egress import egress_plan
+
+_KINDS = {kind.name.lower(): word for kind, word in KINDS.items()}
 
 
 class Explained(NamedTuple):
@@ -176,13 +179,17 @@ def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told
         table.add_row(
             cell(row["budget"]),
             amount(row),
-            row["kind"],
-            "what it is" if row["cost"] is None else f"{row['cost']} {row['unit']}",
+            _KINDS[row["kind"]],
+            "what it is" if row["cost"] is None else _cost(row["cost"], row["unit"]),
             _yield(row),
             row["state"] or "no gate",
             "/".join(str(left[rank]) for rank in ("P0", "P1", "P2")) if left else "",
         )
     console.print(table)
+
+
+def _cost(units: int, unit: str) -> str:
+    return f"{units:,} {unit.removesuffix('s') if units == 1 else unit}"
 
 
 def _yield(row: dict[str, Any]) -> str:

@@ -111,7 +111,8 @@ def _as_json(ports: dict[str, int]) -> None:
 def _welcome(plan: StandInPlan, ports: dict[str, int]) -> None:
     """What is served where, and what to paste into another terminal."""
     for one in plan.providers:
-        print(f"{one.name}: http://{LOOPBACK}:{ports[one.name]}/v1, {one.dialect}'s dialect, {_keys(one)}")
+        print(f"{one.name}: http://{LOOPBACK}:{ports[one.name]}/v1, as {one.dialect} speaks")
+        print(f"  {_keys(one)}")
         if one.port and one.port != ports[one.name]:
             print(f"  port {one.port} is taken, so it has another")
     web = ", ".join(str(port) for name, port in ports.items() if name.startswith(WEB))
@@ -119,7 +120,7 @@ def _welcome(plan: StandInPlan, ports: dict[str, int]) -> None:
     if plan.providers:
         first = plan.providers[0]
         variables = {"openai": "OPENAI", "anthropic": "ANTHROPIC"}[first.dialect]
-        print(f"\nA gate before {first.name}, with one key and no limits; paste it into another terminal:\n")
+        print(f"\nA gate before {first.name}, with one key and no limits, in another terminal:\n")
         print(f"{variables}_BASE_URL=http://{LOOPBACK}:{ports[first.name]}/v1 \\")
         print(f"{variables}_API_KEY={first.key_of(1)} swarmgate up")
     print(f"\nOr a gate before all of it, with all keys and limits; it writes {FILE}:\n")

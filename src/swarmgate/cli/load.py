@@ -79,7 +79,8 @@ def _table(measured: LoadFigures, title: str) -> Listing:
                 f"status {status}" if status else "no whole answer", f"{count:,}" + (f", {why}" if why else "")
             )
     table.add_row("open at the end", f"{measured.open_at_end:,}")
-    table.add_row("latency P50 / P95 / P99", f"{measured.p50_ms:,} / {measured.p95_ms:,} / {measured.p99_ms:,} ms")
-    table.add_row("first byte P50 / P99", f"{measured.first_p50_ms:,} / {measured.first_p99_ms:,} ms")
+    if measured.answered:
+        table.add_row("latency P50 / P95 / P99", f"{measured.p50_ms:,} / {measured.p95_ms:,} / {measured.p99_ms:,} ms")
+        table.add_row("first byte P50 / P99", f"{measured.first_p50_ms:,} / {measured.first_p99_ms:,} ms")
     table.add_row("tokens a minute", f"{measured.tokens_per_minute:,}")
     return table

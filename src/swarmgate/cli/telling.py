@@ -45,5 +45,5 @@ class Telling:
             self._bars.update(self._tasks[what], completed=share, now=now)
         elif monotonic() >= self._said_s + self._every_s:
             self._said_s = monotonic()
-            said = f"{what}: {share:.0%}" + (f", {now}" if now else "")
+            said = f"{what}: {share * 100:.0f} %" + (f", {now}" if now else "")
             self._console.print(said, highlight=False, markup=False, soft_wrap=True)

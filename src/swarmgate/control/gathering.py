@@ -129,26 +129,8 @@ class Gathering:
         if prompt is not None and output is not None:
             cost = self._price(row.target, row.model, prompt, output, cached or 0, row.at_ms)
         if intent is not None:
-            self._complete(
-                intent,
-                {
-                    "fate": ENDED,
-                    "ended_ms": row.at_ms,
-                    "kind": row.kind,
-                    "reason": row.reason,
-                    "status": row.status,
-                    "sent": row.sent,
-                    "used": row.used if row.used >= 0 else None,
-                    "prompt_tokens": prompt,
-                    "output_tokens": output,
-                    "cached_tokens": cached,
-                    "content_ms": row.content_ms if row.content_ms >= 0 else None,
-                    "took_ms": row.took_ms,
-                    "sent_bytes": row.sent_bytes,
-                    "got_bytes": row.got_bytes,
-                    "cost_micro": cost,
-                },
-            )
+            used = {"prompt_tokens": prompt, "output_tokens": output, "cached_tokens": cached, "cost_micro": cost}
+            self._complete(intent, _ended(row) | used)
             spent = (prompt or 0, output or 0, cached or 0, cost or 0, int(cost is None and row.sent))
             self._count(intent, row.at_ms, (int(row.sent), int(row.kind == ANSWERED), *spent))
         if row.end:
@@ -332,6 +314,23 @@ _NOT_ENDED: Final[Values] = {
     "got_bytes": 0,
     "cost_micro": None,
 }
+
+
+def _ended(row: rows.Note) -> Values:
+    """What an attempt came to, but for its tokens and its cost."""
+    return {
+        "fate": ENDED,
+        "ended_ms": row.at_ms,
+        "kind": row.kind,
+        "reason": row.reason,
+        "status": row.status,
+        "sent": row.sent,
+        "used": row.used if row.used >= 0 else None,
+        "content_ms": row.content_ms if row.content_ms >= 0 else None,
+        "took_ms": row.took_ms,
+        "sent_bytes": row.sent_bytes,
+        "got_bytes": row.got_bytes,
+    }
 
 
 def _tokens(told: int) -> int | None:

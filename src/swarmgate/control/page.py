@@ -34,20 +34,44 @@ def shown_money(micro: int | None) -> str:
     return "unknown" if micro is None else f"{micro / 1_000_000:,.6f}"
 
 
-Table = tuple[Sequence[str], list[Sequence[object]]]
+Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 
 def tables(story: PostMortem) -> dict[str, Table]:
     """Every table of a post-mortem by its title: what the page and the terminal show."""
+    incidents = [(shown_instant(row["at_ms"]), row["kind"], row["reason"], row["detail"]) for row in story.incidents]
+    found: dict[str, Table] = {
+        **_traffic(story),
+        **_callers(story),
+        **_contexts(story),
+        "What else happened": (("at", "what", "why", "detail"), incidents),
+    }
+    return {title: (head, [[_number(cell) for cell in row] for row in rows]) for title, (head, rows) in found.items()}
+
+
+def _traffic(story: PostMortem) -> dict[str, Table]:
+    """Limits, and what was sent and put off under them."""
+    budgets = [one.limit for one in story.rulings if _is_first(one, story.rulings)]
+    put_off = [
+        (row["reason"], row["budget"], row["deferrals"], _hours(row["waited_ms"]), _hours(row["asked_ms"]))
+        for row in story.deferrals
+    ]
     return {
         "Limits in force, and what was sent under each": (
             ("limit", "rev", "from", "most in a window", "sent", "429s", "verdict", "because"),
             [_ruling(one) for one in story.rulings],
         ),
         f"Sent per {story.windows.window_ms / _MS:g} s": (
-            ("from", "sent", "429s", "put off", *(one.limit for one in story.rulings if _is_first(one, story.rulings))),
+            ("from", "sent", "429s", "put off", *budgets),
             list(_windows(story)),
         ),
+        "Put off": (("reason", "blocked by", "times", "waited before, h", "told to wait, h"), put_off),
+    }
+
+
+def _callers(story: PostMortem) -> dict[str, Table]:
+    """Who sent it, and what became of it."""
+    return {
         "Who caused it": (
             ("agent", "goal", "task type", "steps", "sent", "429s", "USD"),
             [(*_who(row), row["task_type"], row["steps"], *_sent(row)) for row in story.causes],
@@ -60,13 +84,12 @@ def tables(story: PostMortem) -> dict[str, Table]:
             ("end", "reason", "calls", "agents"),
             [(row["end"], row["reason"], row["calls"], row["agents"]) for row in story.ends],
         ),
-        "Put off": (
-            ("reason", "blocked by", "times", "waited before, h", "told to wait, h"),
-            [
-                (row["reason"], row["budget"], row["deferrals"], _hours(row["waited_ms"]), _hours(row["asked_ms"]))
-                for row in story.deferrals
-            ],
-        ),
+    }
+
+
+def _contexts(story: PostMortem) -> dict[str, Table]:
+    """What long prompts cost, in time and money."""
+    return {
         "Latency and cost by context": (
             ("task type", "prompt", "calls", "mean ms", "P50 ms", "P99 ms", "output tokens", "USD per call"),
             [(one.task_type or "none", *one[1:7], shown_money(one.cost_micro)) for one in story.bands],
@@ -75,11 +98,11 @@ def tables(story: PostMortem) -> dict[str, Table]:
             ("task type", "ceiling", "from", "calls", "mean ms", "P50 ms", "P99 ms", "longest prompt", "USD per call"),
             [_spell(one) for one in story.spells],
         ),
-        "What else happened": (
-            ("at", "what", "why", "detail"),
-            [(shown_instant(row["at_ms"]), row["kind"], row["reason"], row["detail"]) for row in story.incidents],
-        ),
     }
+
+
+def _number(cell: object) -> object:
+    return f"{cell:,}" if isinstance(cell, int) else cell
 
 
 def summary(story: PostMortem) -> list[tuple[str, str]]:
@@ -185,7 +208,7 @@ def _ruling(one: Ruling) -> Sequence[object]:
         one.revision,
         shown_instant(one.span.from_ms),
         most,
-        f"{one.sent:,}",
+        one.sent,
         one.refused,
         one.verdict.value,
         f"{one.author}: {one.reason}",
@@ -194,9 +217,9 @@ def _ruling(one: Ruling) -> Sequence[object]:
 
 def _spell(one: Spell) -> Sequence[object]:
     ceiling = f"{one.ceiling:,}" if one.ceiling else "none"
-    times = (f"{ms:,}" for ms in (one.mean_ms, one.p50_ms, one.p99_ms))
+    times = (one.mean_ms, one.p50_ms, one.p99_ms)
     money = shown_money(one.cost_micro)
-    return (one.task_type or "none", ceiling, shown_instant(one.from_ms), one.calls, *times, f"{one.longest:,}", money)
+    return (one.task_type or "none", ceiling, shown_instant(one.from_ms), one.calls, *times, one.longest, money)
 
 
 def _is_first(one: Ruling, all_of_them: list[Ruling]) -> bool:

@@ -117,8 +117,11 @@ class Operator:
         """The budget of that name, or those of the target of that name. Errors: `BadInput`."""
         names = self._known(name)
         if not names:
-            shared = [one for rung in self._rungs_of(name) for route in rung.routes.values() for one in taken(route)]
+            rungs = self._rungs_of(name)
+            shared = [one for rung in rungs for route in rung.routes.values() for one in taken(route)]
             shown = ", ".join(dict.fromkeys(one for one in shared if one in self._directory.published))
+            if rungs and not shown:
+                raise BadInput("name", f"{name[:80]!r} is a target without limits; only a limit can be held or changed")
             others = f"its calls take from {shown}; name one of them" if shown else "`budgets` lists what there is"
             raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one of its own; {others}")
         return names

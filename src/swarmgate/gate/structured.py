@@ -66,51 +66,54 @@ def fits(schema: Mapping[str, object], text: str) -> bool:
 
 
 @cache
-def checker() -> Callable[[Mapping[str, object], object], bool]:
-    """Whether a value follows a schema; what that needs is read at the first question, since few gates are ever asked."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415  see above
-    from jsonschema.exceptions import SchemaError, UnknownType  # noqa: PLC0415  see above
-    from jsonschema.validators import extend  # noqa: PLC0415  see above
-    from referencing import Registry  # noqa: PLC0415  see above
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415  see above
+def checker() -> "Checker":
+    """The one of this process; what it needs is read at the first question, since few gates are ever asked."""
+    return Checker()
 
-    until_s = 0.0
 
-    def in_time(check: Callable[..., Any]) -> Callable[..., Any]:
+class Checker:
+    """Tells whether a value follows a schema; one that cannot be used, or not in `MOST_S`, asks for nothing."""
+
+    def __init__(self) -> None:
+        from jsonschema import Draft202012Validator  # noqa: PLC0415  see `checker`
+        from jsonschema.exceptions import SchemaError, UnknownType  # noqa: PLC0415  see `checker`
+        from jsonschema.validators import extend  # noqa: PLC0415  see `checker`
+        from referencing import Registry  # noqa: PLC0415  see `checker`
+        from referencing.exceptions import Unresolvable  # noqa: PLC0415  see `checker`
+
+        usual = Draft202012Validator.VALIDATORS
+        rules = {**usual, **_NO_REGEX, "uniqueItems": _of_few(usual["uniqueItems"])}
+        self._validator: Any = extend(Draft202012Validator, {name: self._in_time(rule) for name, rule in rules.items()})
+        self._nowhere = Registry[Any]()
+        wrong = (SchemaError, UnknownType, Unresolvable, RecursionError, TypeError, ValueError, AttributeError)
+        self._unusable = (*wrong, TookTooLong)
+        self._until_s = 0.0
+
+    def __call__(self, schema: Mapping[str, object], value: object) -> bool:
+        """Whether it does."""
+        self._until_s = perf_counter() + MOST_S
+        try:
+            return bool(self._validator(schema, registry=self._nowhere).is_valid(value))
+        except self._unusable:
+            return True
+
+    def _in_time(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         def look(*said: Any) -> Any:
-            if perf_counter() > until_s:
+            if perf_counter() > self._until_s:
                 raise TookTooLong
-            return check(*said)
+            return rule(*said)
 
         return look
 
-    def unique(validator: Any, wanted: Any, items: Any, schema: Any) -> Any:
+
+def _of_few(unique: Callable[..., Any]) -> Callable[..., Any]:
+    """`uniqueItems` compares each with each."""
+
+    def look(validator: Any, wanted: Any, items: Any, schema: Any) -> Any:
         is_long = isinstance(items, list) and len(items) > MOST_UNIQUE
-        return () if is_long else Draft202012Validator.VALIDATORS["uniqueItems"](validator, wanted, items, schema)
+        return () if is_long else unique(validator, wanted, items, schema)
 
-    rules = {**Draft202012Validator.VALIDATORS, **_NO_REGEX, "uniqueItems": unique}
-    validator = extend(Draft202012Validator, {name: in_time(check) for name, check in rules.items()})
-    nowhere = Registry[Any]()
-    unusable = (
-        SchemaError,
-        UnknownType,
-        Unresolvable,
-        RecursionError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        TookTooLong,
-    )
-
-    def follows(schema: Mapping[str, object], value: object) -> bool:
-        nonlocal until_s
-        until_s = perf_counter() + MOST_S
-        try:
-            return bool(validator(schema, registry=nowhere).is_valid(value))
-        except unusable:
-            return True
-
-    return follows
+    return look
 
 
 def text_of(body: bytes, *, is_stream: bool) -> str:
