@@ -9,7 +9,7 @@ from test_front import TEXT, request
 from test_relay import started
 from wires import Bench
 
-from swarmgate.core.price import MOST_TOKENS
+from swarmgate.core.price import LONGEST_CONTEXT, could_use
 
 GOOD = whole(UNARY)
 
@@ -176,9 +176,12 @@ limits = ["100_000_000 tokens per 1d", "5 USD per 1d"]
 )
 
 
-@pytest.mark.parametrize("usage", [(2**60, 2**60), (9, 2**70), (2**50, 0), (-(2**60), 2**60 + 5), (-5, 5), (-1, -1)])
+LIES = [(2**60, 2**60), (9, 2**70), (2**50, 0), (-(2**60), 2**60 + 5), (-5, 5), (-1, -1), (LONGEST_CONTEXT + 1, 9)]
+
+
+@pytest.mark.parametrize("usage", [*LIES, (9, 50_000_000)])
 @pytest.mark.parametrize("stream", [False, True])
-def test_lg_12_a_lie_about_use_takes_no_more_than_any_call_could_and_gives_nothing_back(usage, stream):
+def test_lg_12_a_lie_about_use_takes_what_was_reserved_and_gives_nothing_back(usage, stream):
     """Else one answer would shut its key's budget for weeks, and the caller's caps at every other target."""
     prompt, output = usage
     counts = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
@@ -187,8 +190,9 @@ def test_lg_12_a_lie_about_use_takes_no_more_than_any_call_could_and_gives_nothi
     body = json.dumps({"model": "fast", "stream": stream, "messages": [{"role": "user", "content": "x" * 400}]})
     bench.client.data_received(request(body=body.encode()).replace(b"host: g", b"host: g\r\nx-swarmgate-agent: a", 1))
     cells = {name: cell for name, cell in bench.gate.store.book.cells.items() if "tokens" in name or "USD" in name}
-    before = {name: cell.level for name, cell in cells.items()}
     bench.dialler.succeed()
+    before = {name: (cell.level, cell.pending) for name, cell in cells.items()}
+    assert any(pending for _, pending in before.values())
     end, _ = bench.dialler.opened[0]
     if stream:
         end.data_received(STREAM_HEAD + framed(token("a")) + framed(event({"choices": [], "usage": counts})))
@@ -198,4 +202,12 @@ def test_lg_12_a_lie_about_use_takes_no_more_than_any_call_could_and_gives_nothi
     assert len(bench.ends) == 1
     assert bench.reserved == 0
     for name, cell in cells.items():
-        assert before[name] <= cell.level <= 2 * MOST_TOKENS * cell.limits.scale + before[name], name
+        level, pending = before[name]
+        assert level <= cell.level <= level + pending * cell.limits.scale, name
+
+
+def test_lg_12_what_a_call_can_have_used_is_believed():
+    assert could_use(1_000_000, 64_000, 128_000)  # of a target that ran tools itself, round after round
+    assert not could_use(2_000_000, 64_000, 128_000)
+    assert not could_use(9, 2_000_000, 128_000)
+    assert could_use(LONGEST_CONTEXT, LONGEST_CONTEXT, 0)

@@ -124,7 +124,9 @@ class Gathering:
         if most > MOST_TOKENS:
             self._event(row, DOUBTFUL, row.call, row.target, "usage", told=most, counted=MOST_TOKENS)
         elif NO_COUNT in {row.prompt_tokens, row.output_tokens}:
-            self._event(row, DOUBTFUL, row.call, row.target, "usage", told="no count")
+            self._event(
+                row, DOUBTFUL, row.call, row.target, "usage", told="no number, or more than the call can have used"
+            )
         cost = None
         if prompt is not None and output is not None:
             cost = self._price(row.target, row.model, prompt, output, cached or 0, row.at_ms)

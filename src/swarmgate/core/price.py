@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 MILLION = 1_000_000
 MOST_TOKENS = 100_000_000  # of one call: ten times the longest context there is; a target that tells more lies (LG-12)
-NO_COUNT = -2  # what a target told is no number of tokens; -1 = it told none
+NO_COUNT = -2  # what a target told is no number of tokens, or one that the call cannot have used; -1 = it told none
+FEW_TOKENS = 32_768  # a count up to this is worth no second look
+LONGEST_CONTEXT = 10_000_000  # of any model: Llama 4 Scout, 2025
+ROUNDS = 10  # a target that runs tools itself counts the context once for each round
 
 # What a million tokens cost, by the size of the prompt: (from so many prompt tokens on, micro-units). Crossing a step
 # prices all tokens anew, as providers do. Empty = the provider names no such price.
@@ -33,6 +36,12 @@ class Price(NamedTuple):
     cached: Rate = ()
     cache_written: Rate = ()
     request_micro: int = 0
+
+
+def could_use(prompt: int, output: int, window: int) -> bool:
+    """Whether one call can have used so many tokens of a model with that context window, 0 = not known (reliability LG-12)."""
+    most = window * ROUNDS or LONGEST_CONTEXT
+    return prompt <= most and output <= most
 
 
 def cost_micro(price: Price | None, used: Used) -> int | None:

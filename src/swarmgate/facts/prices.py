@@ -60,6 +60,11 @@ class PriceBook:
         """What a call costs in millionths of a US dollar; None if that is not known."""
         return cost_micro(self.of(model, provider, target), used)
 
+    def window(self, model: str, provider: str) -> int:
+        """The context window of a model in tokens; 0 = not known, also while the list is not in memory."""
+        found = listed(model, provider) if is_read() else None
+        return (found.context_tokens or 0) if found is not None else 0
+
     def own(self, model: str, target: str = "") -> Price | None:
         """The operator's own price; the list is not read."""
         for name in (f"{target}/{model}", model):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
-from swarmgate.core.price import MOST_TOKENS, Price, Used
+from swarmgate.core.price import Price, Used, could_use
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.facts.prices import PriceBook
@@ -62,8 +62,13 @@ class Till:
         """Micro-units that an answer cost (`gate/taps.py`: Usage, Cached); UNKNOWN charges what was reserved."""
         (prompt, output), (read, apart) = usage, cached
         read = max(0, read)
-        used = Used(*(min(MOST_TOKENS, told) for told in (prompt + apart, output, read, max(0, apart - read))))  # LG-12
+        used = Used(prompt + apart, output, read, max(0, apart - read))
         return UNKNOWN if min(usage) < 0 else self._cost_at(call.rungs[call.rung], call.model, provider, used)
+
+    def believes(self, call: Call, provider: str, prompt: int, output: int) -> bool:
+        """Whether the call can have used so many tokens where it stands."""
+        model = call.rungs[call.rung].model or call.model
+        return could_use(prompt, output, self._prices.window(model, provider))
 
     def _cost_at(self, rung: Rung, model: str, provider: str, used: Used) -> int:
         cost = self._prices.cost_micro(rung.model or model, provider, used, rung.target)

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 
 from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
-from swarmgate.core.price import MOST_TOKENS
+from swarmgate.core.price import FEW_TOKENS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import (
+    ABSURD,
+    NO_CACHE,
     NO_USAGE,
     UNKNOWN,
     Cached,
@@ -135,6 +137,8 @@ class Attempt(Wire):
         if len(self.held) != 1:
             self.held = [self.body]
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
+        if self.usage[0] > FEW_TOKENS or self.usage[1] > FEW_TOKENS:
+            self.usage = self._believed(self.usage)
         if self.held[0][:1] != b"{" and failure is None:
             failure = self._no_answer()
         call, outcome = self.call, self._verdict(failure)
@@ -179,7 +183,7 @@ class Attempt(Wire):
         if stream is None:
             prompt, output = self.usage
         else:
-            prompt, output = stream.usage
+            prompt, output = self._believed(stream.usage)
         cached, apart = self.cached
         if prompt >= 0:
             prompt += apart
@@ -192,13 +196,11 @@ class Attempt(Wire):
         sent, got = self.usage
         if got < 0:
             return 0 if self.status >= 400 else UNKNOWN  # an error is no output
-        if got > MOST_TOKENS:
-            got = MOST_TOKENS  # as the ledger counts it (reliability LG-12); else one lie would shut a budget for weeks
         if not self.call.reserve:
             got = 0  # its provider does not count the output, or counted the largest one at admission
         if sent > 0 and not self.target.dialect.charge.counts_cached:
             sent = self._counted(sent)
-        beyond = (sent if sent < MOST_TOKENS else MOST_TOKENS) - self.call.prompt
+        beyond = sent - self.call.prompt
         if beyond > 0:
             self.beyond = beyond
             got += beyond
@@ -206,10 +208,18 @@ class Attempt(Wire):
 
     @property
     def cached(self) -> Cached:
-        """What the answer says of caches."""
-        if self.stream is not None:
-            return self.stream.cached
-        return read_cached((self.held and self.held[0]) or self._tail)
+        """What the answer says of caches, if it can be so."""
+        found = read_cached((self.held and self.held[0]) or self._tail) if self.stream is None else self.stream.cached
+        if found[0] <= FEW_TOKENS and found[1] <= FEW_TOKENS:
+            return found
+        return NO_CACHE if self._believed(found) is ABSURD else found
+
+    def _believed(self, usage: Usage) -> Usage:
+        """What was told, or `ABSURD` where the call cannot have used so much (reliability LG-12): one lie would shut a budget for weeks."""
+        prompt, output = usage
+        if prompt <= FEW_TOKENS and output <= FEW_TOKENS:
+            return usage
+        return usage if self._exchanges.till.believes(self.call, self.target.dialect.name, prompt, output) else ABSURD
 
     def _counted(self, sent: int) -> int:
         """The prompt without what was read from a cache: its provider does not count that."""
@@ -252,10 +262,10 @@ class Attempt(Wire):
         if head.status >= 400:
             failure = read_error_body(self.body)
         elif stream is None:
-            self.usage = read_tail(self._tail)
+            self.usage = self._believed(read_tail(self._tail))
         else:
             stream.close(b"" if self._write is None else self._last)
-            self.usage, failure = stream.usage, stream.failure
+            self.usage, failure = self._believed(stream.usage), stream.failure
             if not stream.finished and failure is None:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
