@@ -19,30 +19,36 @@ places = st.builds(
 
 @given(places)
 def test_a_sealed_place_opens_as_it_was(place):
-    assert opened(sealed(place, KEY), KEY, place.score // CLASS_STEP, place.until_ms) == place
+    assert opened(sealed(place, KEY, "blue"), KEY, "blue", place.score // CLASS_STEP, place.until_ms) == place
 
 
 @given(places)
 def test_it_is_worth_nothing_in_another_class_or_when_it_is_too_old_or_at_another_gate(place):
     rank = place.score // CLASS_STEP
-    text = sealed(place, KEY)
-    assert opened(text, KEY, (rank + 1) % 3, place.until_ms) is None
-    assert opened(text, KEY, rank, place.until_ms + 1) is None
-    assert opened(text, b"another", rank, place.until_ms) is None
+    text = sealed(place, KEY, "blue")
+    assert opened(text, KEY, "blue", (rank + 1) % 3, place.until_ms) is None
+    assert opened(text, KEY, "blue", rank, place.until_ms + 1) is None
+    assert opened(text, b"another", "blue", rank, place.until_ms) is None
+
+
+@given(places, st.text(max_size=9), st.text(max_size=9))
+def test_ti_04_it_is_worth_nothing_to_another_tenant(place, own, other):
+    found = opened(sealed(place, KEY, own), KEY, other, place.score // CLASS_STEP, place.until_ms)
+    assert (found is None) == (own != other)
 
 
 @given(places, st.data())
 def test_a_changed_ticket_is_no_ticket(place, data):
-    text = sealed(place, KEY)
+    text = sealed(place, KEY, "blue")
     at = data.draw(st.integers(0, len(text) - 1))
     other = data.draw(st.characters(min_codepoint=33, max_codepoint=126).filter(lambda one: one != text[at]))
     changed = text[:at] + other + text[at + 1 :]
-    assert opened(changed, KEY, place.score // CLASS_STEP, place.until_ms) is None
+    assert opened(changed, KEY, "blue", place.score // CLASS_STEP, place.until_ms) is None
 
 
 @given(st.text(max_size=400), st.integers(0, 2))
 def test_any_text_is_judged_and_never_raises(text, rank):
-    assert opened(text, KEY, rank, 0) is None
+    assert opened(text, KEY, "blue", rank, 0) is None
 
 
 def test_a_deferral_keeps_its_place_for_five_seconds_after_its_instant():

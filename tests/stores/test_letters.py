@@ -4,7 +4,7 @@ import pytest
 
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.letters.letter import Letter, kept_headers, kept_path
-from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, UNANSWERED, Shelf
+from swarmgate.stores.letters.shelf import FOLDER, KEPT_MS, MOST_LETTERS, UNANSWERED, UNREADABLE, Shelf
 
 NOW_MS = 1_800_000_000_000
 
@@ -28,6 +28,29 @@ def test_a_letter_comes_back_as_it_was_and_is_its_owners_only(shelf, tmp_path):
     assert shelf.letters() == [letter(body=b"\xff\x00")]
     assert (tmp_path / FOLDER / "req-1.json").stat().st_mode & 0o077 == 0
     assert (tmp_path / FOLDER).stat().st_mode & 0o077 == 0
+
+
+def test_one_that_cannot_be_read_is_told_and_may_be_dropped(shelf, tmp_path, monkeypatch):
+    shelf.put(letter("good"), 0)
+    shelf.put(letter("torn"), 0)
+    (tmp_path / FOLDER / "torn.json").write_bytes(b'{"id": "torn", "at_')
+    age(tmp_path, "torn", NOW_MS - 1_000)
+    torn, good = shelf.letters()
+    assert (torn.id, torn.reason, torn.body, good.id) == ("torn", UNREADABLE, None, "good")
+    assert torn.without_body.startswith("cannot be read: Input data was truncated")
+    with pytest.raises(BadInput, match="torn cannot be read"):
+        shelf.letter("torn")
+
+    def refused(_path):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.read_bytes", refused)
+        assert [one.without_body for one in shelf.letters()] == ["cannot be read: Permission denied"] * 2
+        with pytest.raises(BadInput, match="good cannot be read: Permission denied"):
+            shelf.letter("good")
+    shelf.drop("torn")
+    assert [one.id for one in shelf.letters()] == ["good"]
 
 
 def test_a_replay_is_claimed_once(shelf):
@@ -79,15 +102,6 @@ def test_an_id_never_leaves_the_folder(shelf, identity):
     shelf.put(letter(), 0)
     with pytest.raises(BadInput, match="replay-id"):
         shelf.claim("req-1", "../x")
-
-
-def test_a_damaged_letter_is_told_and_left_alone(shelf, tmp_path):
-    shelf.put(letter(), 0)
-    (tmp_path / FOLDER / "bad.json").write_text("{")
-    assert [one.id for one in shelf.letters()] == ["req-1"]
-    with pytest.raises(BadInput, match="cannot be read"):
-        shelf.letter("bad")
-    assert (tmp_path / FOLDER / "bad.json").exists()
 
 
 def test_what_names_an_account_is_no_part_of_it():

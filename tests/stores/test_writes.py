@@ -51,6 +51,23 @@ def test_what_a_dead_run_left_in_flight_is_unknown(writes):
     assert writes.begin("k", "p", "c3", "run", NOW_MS)[0] is Ruling.UNKNOWN
 
 
+def test_what_dead_runs_left_in_flight_is_forgotten_a_day_after_it_was_seen_and_what_runs_is_not(writes, tmp_path):
+    def left():
+        with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as file:
+            return dict(file.execute("select key, standing from writes order by key"))
+
+    for key, run in (("dead", "run"), ("runs", "next run")):
+        writes.begin(key, "p", key, run, NOW_MS)
+    writes.forget(NOW_MS + 3 * KEPT_MS)  # nobody has said yet which run lives
+    assert left() == {"dead": "in_flight", "runs": "in_flight"}
+    seen_ms = NOW_MS + 3 * KEPT_MS
+    writes.forget(seen_ms, "next run")
+    assert left() == {"dead": "unknown", "runs": "in_flight"}
+    assert writes.begin("dead", "p", "again", "next run", seen_ms + KEPT_MS - 1)[0] is Ruling.UNKNOWN
+    writes.forget(seen_ms + KEPT_MS, "next run")
+    assert left() == {"runs": "in_flight"}
+
+
 def test_an_end_of_another_call_changes_nothing(writes):
     writes.begin("k", "p", "c1", "run", NOW_MS)
     writes.end("k", "late", Standing.FREE, NOW_MS)

@@ -248,7 +248,7 @@ class Control:
         while True:
             try:
                 await asyncio.to_thread(Shelf(self.state).prune, unix_ms())
-                await self._writes.forget()
+                await self._writes.forget(self._state.get("run", ""))
             except (OSError, BadInput) as error:
                 self._watching.trouble("not_forgotten", unix_ms(), reason=str(error))
             await asyncio.sleep(FORGETS_EVERY_S)

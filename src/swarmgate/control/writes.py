@@ -47,9 +47,9 @@ class WriteOrders:
         await self._done(self._writes.end, said["key"], said["call"], Standing(said["standing"]), unix_ms(), answer)
         return {}
 
-    async def forget(self) -> None:
-        """Let go what nobody may repeat any more. Errors: `BadInput`."""
-        await self._done(self._writes.forget, unix_ms())
+    async def forget(self, run: str) -> None:
+        """Let go what nobody may repeat any more; `run` is the gate's, "" if it has not said so. Errors: `BadInput`."""
+        await self._done(self._writes.forget, unix_ms(), run)
 
     async def _done(self, act: Callable[..., Result], *said: object) -> Result:
         """What came of it. Errors: `BadInput` where the disk is full: that is an answer, and no bug to be logged each time."""

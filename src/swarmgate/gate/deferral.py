@@ -78,7 +78,7 @@ class Deferrals:
             "priority": f"P{call.rank}",
             "queue": {"position": denied.position, "depth": denied.depth},
             "waited_ms": now_ms - call.arrived_ms,
-            "ticket": sealed(kept(call.ticket, denied, now_ms), self.key),
+            "ticket": sealed(kept(call.ticket, denied, now_ms), self.key, call.tenant),
             "alternatives": [f"{one.target}/{one.model or '*'}" for one in call.rungs[call.rung + 1 :]],
         }
         message = f"{SENTENCES[reason]}{_blocked_by(denied)} Come back in {-(-again_ms // 100) / 10:g} s."

@@ -56,7 +56,7 @@ class Desk:
         self.keeper: Keeper | None = None  # agents' keys, where there are any
         self.asked_for: tuple[str, ...] = ()  # the words that every call must say of who causes it
         self.unattributed = 0  # calls that were refused for that
-        self._prefix = f"req-{os.urandom(5).hex()}-"  # makes ids unique beyond this process
+        self._prefix = f"req-{os.urandom(8).hex()}-"  # makes ids unique beyond this process; they are names, no secrets
         self._numbers = count()
 
     def closed(self) -> Reason | None:
@@ -101,7 +101,7 @@ class Desk:
             self.caps.admit(call, scope)
         call.trace = identity.traceparent[3:35]
         if identity.ticket:
-            place = opened(identity.ticket, self.deferrals.key, identity.rank, now_ms)
+            place = opened(identity.ticket, self.deferrals.key, call.tenant, identity.rank, now_ms)
             if place is not None:
                 call.ticket, call.score = place.ticket, place.score
         return call

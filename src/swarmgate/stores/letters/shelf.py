@@ -17,6 +17,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.stores.letters.letter import Letter, is_id
 
 FOLDER: Final = "dead"
+UNREADABLE: Final = "unreadable"  # in place of the reason of a letter whose file is damaged, or another's
 UNANSWERED: Final = "no answer"  # of a replay that was sent, or still runs
 KEPT_MS: Final = 7 * 86_400_000
 MOST_LETTERS: Final = 1_000
@@ -55,12 +56,17 @@ class Shelf:
                 self.drop(path.stem)
 
     def letters(self) -> list[Letter]:
-        """Every letter, oldest first; a file that cannot be read is left alone."""
+        """Every letter, oldest first; one that cannot be read stands there by its name, with `UNREADABLE` and why."""
         found = []
         replays = self._replays("*")
         for path in self._files():
-            with contextlib.suppress(OSError, msgspec.DecodeError):
-                found.append(_with(_decode(path.read_bytes()), replays))
+            try:
+                letter = _decode(path.read_bytes())
+            except FileNotFoundError:  # it was dropped meanwhile
+                continue
+            except (OSError, msgspec.DecodeError) as error:
+                letter = _unreadable(path, error)
+            found.append(_with(letter, replays))
         return sorted(found, key=lambda letter: letter.at_ms)
 
     def letter(self, identity: str) -> Letter:
@@ -70,8 +76,8 @@ class Shelf:
                 return _with(_decode(self._path(identity).read_bytes()), self._replays(identity))
         except FileNotFoundError:
             pass
-        except msgspec.DecodeError as error:
-            raise BadInput("id", f"{identity} cannot be read: {error}") from None
+        except (OSError, msgspec.DecodeError) as error:
+            raise BadInput("id", f"{identity} {_why_not(error)}") from None
         raise BadInput("id", f"{identity[:80]!r} is no dead letter here; `swarmgate dead list` has them")
 
     def claim(self, identity: str, replay: str) -> None:
@@ -107,8 +113,13 @@ class Shelf:
         found: dict[str, dict[str, str]] = {}
         for path in sorted(self._folder.glob(f"{identity}.*.replay")):
             letter, replay, _ = path.name.split(".")
-            with contextlib.suppress(OSError):
-                found.setdefault(letter, {})[replay] = path.read_text("utf-8") or UNANSWERED
+            try:
+                came = path.read_text("utf-8", "replace") or UNANSWERED
+            except FileNotFoundError:  # its letter was dropped meanwhile
+                continue
+            except OSError as error:
+                came = _why_not(error)
+            found.setdefault(letter, {})[replay] = came
         return found
 
     def _files(self) -> Iterator[Path]:
@@ -119,6 +130,19 @@ class Shelf:
 
     def _claim(self, identity: str, replay: str) -> Path:
         return self._folder / f"{identity}.{replay}.replay"
+
+
+def _unreadable(path: Path, error: Exception) -> Letter:
+    """What can be told of a letter that cannot be read."""
+    try:
+        at_ms = int(path.stat().st_mtime * 1_000)
+    except OSError:
+        at_ms = 0
+    return Letter(path.stem, at_ms, UNREADABLE, "", "", 0, {}, "", "", [], None, _why_not(error))
+
+
+def _why_not(error: Exception) -> str:
+    return f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def _with(letter: Letter, replays: dict[str, dict[str, str]]) -> Letter:

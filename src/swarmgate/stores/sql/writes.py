@@ -110,10 +110,18 @@ class Writes:
         except FILE_ERRORS as error:
             raise OSError(said(error)) from error
 
-    def forget(self, now_ms: int) -> None:
-        """Let answers and names go whose day is over, also where nobody begins a write any more. Errors: OSError."""
+    def forget(self, now_ms: int, run: str = "") -> None:
+        """
+        Let answers and names go whose day is over, also where nobody begins a write any more. Errors: OSError.
+
+        What another run than the living one left in flight is unknown from here on, for a day; "" = nobody knows which lives.
+        """
         try:
             with self._engine.begin() as link:
+                if run:
+                    left = (writes.c.standing == Standing.IN_FLIGHT.value) & (writes.c.run != run)
+                    unknown = {"standing": Standing.UNKNOWN.value, "expires_ms": now_ms + KEPT_MS}
+                    link.execute(writes.update().where(left).values(**unknown))
                 self._forget(link, now_ms)
         except FILE_ERRORS as error:
             raise OSError(said(error)) from error
