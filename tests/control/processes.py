@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from eventually import eventually
+from eventually import eventually, eventually_says
 from swarmgate.control.token import FILE
 from swarmgate.stores.sql import ledger
 
@@ -131,16 +131,11 @@ class Gate:
 
     async def ready(self):
         """Wait until the operator port says so."""
-        asked = []
 
-        async def ask():
-            while True:
-                asked.append((await self.operate("GET", "/health/ready")).status)
-                await asyncio.sleep(0.05)
+        async def is_ready():
+            return (await self.operate("GET", "/health/ready")).status == 200
 
-        asking = asyncio.get_running_loop().create_task(ask(), name="is it ready")
-        await eventually(lambda: 200 in asked, 30)
-        asking.cancel()
+        await eventually_says(is_ready, 30)
 
     async def end(self, sign=signal.SIGTERM):
         """Its exit code, once it and its control process are gone."""

@@ -5,7 +5,7 @@ from story import START_MS, Story, import_all
 
 from swarmgate.control.page import drawing, page, summary, tables
 from swarmgate.control.post_mortem import host_of, post_mortem
-from swarmgate.control.tally import Verdict
+from swarmgate.control.tally import LimitVerdict
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.reading import Span
@@ -52,15 +52,15 @@ def told(folder, host="api.x.org", span=Span(START_MS, START_MS + 60 * MINUTE_MS
 def test_a_budget_that_was_wrong_and_one_that_was_right(folder):
     story = told(folder)
     first, second = story.rulings
-    assert (first.verdict, first.revision, first.amount) == (Verdict.WRONG, 1, 60)
-    assert (second.verdict, second.author, second.reason) == (Verdict.RIGHT, "ann", "they said 6 <script>")
-    assert story.verdict is Verdict.WRONG
+    assert (first.verdict, first.revision, first.amount) == (LimitVerdict.WRONG, 1, 60)
+    assert (second.verdict, second.author, second.reason) == (LimitVerdict.RIGHT, "ann", "they said 6 <script>")
+    assert story.verdict is LimitVerdict.WRONG
     assert (story.sent, story.refused, story.put_off) == (180, 48, 60)
     assert first.refused == 48
     assert first.most <= 60
     assert second.most <= 6
     after = told(folder, span=Span(START_MS + 30 * MINUTE_MS, START_MS + 60 * MINUTE_MS))
-    assert after.verdict is Verdict.RIGHT
+    assert after.verdict is LimitVerdict.RIGHT
 
 
 def test_who_caused_it_and_what_it_cost_to_wait(folder):
@@ -80,7 +80,7 @@ def test_who_caused_it_and_what_it_cost_to_wait(folder):
 
 
 def test_hosts_have_targets_and_the_unknown_are_told_so(folder):
-    assert told(folder, "b.org").verdict is Verdict.NONE
+    assert told(folder, "b.org").verdict is LimitVerdict.NONE
     assert told(folder, "https://b.org").sent == 1
     with pytest.raises(BadInput, match=r"https://api\.x\.org"):
         told(folder, "c.org")
@@ -154,4 +154,4 @@ def test_a_limit_that_hosts_share_counts_all_of_them(tmp_path):
     for host in ("a.x.org", "b.x.org"):
         found = told(tmp_path, host)
         assert found.sent == 6
-        assert [(one.most, one.verdict) for one in found.rulings] == [(12, Verdict.BROKE)]
+        assert [(one.most, one.verdict) for one in found.rulings] == [(12, LimitVerdict.BROKE)]

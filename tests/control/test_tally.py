@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.control.tally import MOST_WINDOWS, Sent, Verdict, Windows, read_send, rulings, worst
+from swarmgate.control.tally import MOST_WINDOWS, LimitVerdict, Sent, Windows, read_send, rulings, worst
 from swarmgate.stores.sql.reading import Span
 
 SPAN = Span(0, 10_000)
@@ -43,7 +43,7 @@ def test_the_most_in_any_window_is_exact(at, amount, window_ms):
     most = max((sum(start <= other < start + window_ms for other in at) for start in at), default=0)
     assert one.most == most
     assert one.sent == len(at)
-    wanted = Verdict.BROKE if most > amount else Verdict.RIGHT if at else Verdict.UNUSED
+    wanted = LimitVerdict.BROKE if most > amount else LimitVerdict.RIGHT if at else LimitVerdict.UNUSED
     assert one.verdict is wanted
 
 
@@ -66,14 +66,14 @@ def test_every_send_stands_under_exactly_one_revision(at, changes):
 def test_a_right_a_wrong_and_a_broken_budget():
     sends = [send(100 * number, refused=False) for number in range(20)]
     refused = [one._replace(refused=index % 4 == 0) for index, one in enumerate(sends)]
-    assert ruled([revision(20)], sends)[0].verdict is Verdict.RIGHT
-    assert ruled([revision(20)], refused)[0].verdict is Verdict.WRONG
-    assert ruled([revision(3)], refused)[0].verdict is Verdict.BROKE
+    assert ruled([revision(20)], sends)[0].verdict is LimitVerdict.RIGHT
+    assert ruled([revision(20)], refused)[0].verdict is LimitVerdict.WRONG
+    assert ruled([revision(3)], refused)[0].verdict is LimitVerdict.BROKE
     few = [send(number) for number in range(999)] + [send(5_000, refused=True)]
-    assert ruled([revision(2_000)], few)[0].verdict is Verdict.RIGHT  # one in a thousand is others' traffic
-    assert ruled([revision(2_000)], [send(1, refused=True)])[0].verdict is Verdict.WRONG
-    assert worst(ruled([revision(3), revision(2, budget="x")], refused)) is Verdict.BROKE
-    assert worst([]) is Verdict.NONE
+    assert ruled([revision(2_000)], few)[0].verdict is LimitVerdict.RIGHT  # one in a thousand is others' traffic
+    assert ruled([revision(2_000)], [send(1, refused=True)])[0].verdict is LimitVerdict.WRONG
+    assert worst(ruled([revision(3), revision(2, budget="x")], refused)) is LimitVerdict.BROKE
+    assert worst([]) is LimitVerdict.NONE
 
 
 def test_a_limit_counts_those_that_take_from_it():
@@ -84,7 +84,7 @@ def test_a_limit_counts_those_that_take_from_it():
 
 def test_tokens_count_as_the_target_counted_them():
     (one,) = ruled([revision(25, unit="tokens")], [send(1), send(2), send(3)])
-    assert (one.most, one.verdict) == (30, Verdict.BROKE)
+    assert (one.most, one.verdict) == (30, LimitVerdict.BROKE)
 
 
 def test_what_a_cache_held_counts_only_where_the_target_says_so():

@@ -4,7 +4,7 @@ import pytest
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import Scope, key_hash
-from swarmgate.stores.sql.agent_keys import FILE, SCHEMA, AgentKeys
+from swarmgate.stores.sql.agent_keys import FILE, AgentKeys
 
 NOW_MS = 1_800_000_000_000
 WANTED = Scope("", "lab", ("openai",), ("gpt-*",))
@@ -105,17 +105,3 @@ def test_bad_input_names_its_field_and_changes_nothing(keys, act, field):
         act(keys)
     assert caught.value.field == field
     assert keys.listed() == []
-
-
-def test_a_newer_schema_and_a_damaged_file_are_refused(tmp_path):
-    with sqlite3.connect(tmp_path / FILE) as link:
-        link.execute(f"PRAGMA user_version={SCHEMA + 1}")
-    link.close()
-    with pytest.raises(BadInput, match="newer"):
-        AgentKeys.opened(tmp_path)
-    (tmp_path / FILE).write_bytes(b"no database at all" * 100)
-    with pytest.raises(BadInput, match="cannot be used"):
-        AgentKeys.opened(tmp_path)
-    (tmp_path / FILE).write_bytes(b"")
-    with pytest.raises(BadInput, match="is empty; restore a backup"):
-        AgentKeys.opened(tmp_path)

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmgate.core.errors import BadInput
 from swarmgate.core.once import KEPT_MS, Ruling, Standing
-from swarmgate.stores.sql.writes import FILE, SCHEMA, Stored, Writes
+from swarmgate.stores.sql.writes import FILE, Stored, Writes
 
 NOW_MS = 1_800_000_000_000
 ANSWER = Stored("c1", 201, "application/json", b'{"id":1}')
@@ -82,20 +81,6 @@ def test_a_day_later_it_is_forgotten_but_not_while_it_runs(writes):
     assert writes.begin("k", "p", "c3", "run", later_ms - 1)[0] is Ruling.REPLAY
     assert writes.begin("k", "p", "c4", "run", later_ms)[0] is Ruling.PROCEED
     assert writes.begin("runs", "p", "c5", "run", later_ms)[0] is Ruling.CONFLICT
-
-
-def test_a_newer_schema_and_a_damaged_file_are_refused(tmp_path):
-    with sqlite3.connect(tmp_path / FILE) as link:
-        link.execute(f"PRAGMA user_version={SCHEMA + 1}")
-    link.close()
-    with pytest.raises(BadInput, match="newer"):
-        Writes.opened(tmp_path)
-    (tmp_path / FILE).write_bytes(b"no database at all" * 100)
-    with pytest.raises(BadInput, match="cannot be used"):
-        Writes.opened(tmp_path)
-    (tmp_path / FILE).write_bytes(b"")
-    with pytest.raises(BadInput, match="is empty; restore a backup"):
-        Writes.opened(tmp_path)
 
 
 @settings(max_examples=60)

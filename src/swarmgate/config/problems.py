@@ -5,8 +5,10 @@ pydantic finds the problems, tomllib gives no lines; so the text is read once mo
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -50,6 +52,24 @@ class FileError(ValueError):
                 for line, field, reason in self.problems
             )
         )
+
+
+def text_of(path: Path) -> str:
+    """What stands in a file. Errors: `FileError` if it is not UTF-8, OSError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8: {error.reason} at byte {error.start}"
+        raise FileError(str(path), [Problem(1, "file", reason)]) from None
+
+
+def read_toml(text: str, source: str) -> dict[str, Any]:
+    """The tables in a text. Errors: `FileError` with the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise FileError(source, [Problem(int(line[1]) if line else 1, "file", f"is not TOML: {error}")]) from None
 
 
 def nearest(wrong: object, valid: Collection[str]) -> str:

@@ -5,8 +5,6 @@ What refers to another section is looked up in the raw file (`REFERENCES`), so t
 Sections whose keys hold secrets stand in `SECRET`: what is written there is never repeated.
 """
 
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +20,7 @@ from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import HostPolicy
 from swarmgate.config.prices import PriceTable
-from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, problem
+from swarmgate.config.problems import FileError, Loc, explain, key_lines, problem, read_toml, text_of
 from swarmgate.config.records import Records
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
@@ -60,23 +58,12 @@ class Config(Table):
 
 def load(path: Path, environment: Mapping[str, str]) -> Config:
     """The configuration in a file. Errors: `FileError` with all its problems, OSError if it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FileError(
-            str(path), [Problem(1, "file", f"is not UTF-8: {error.reason} at byte {error.start}")]
-        ) from None
-    return parse(text, environment, str(path))
+    return parse(text_of(path), environment, str(path))
 
 
 def parse(text: str, environment: Mapping[str, str], source: str = "configuration") -> Config:
     """The configuration that `text` describes. Errors: `FileError` with all its problems."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        raise FileError(source, [Problem(int(line[1]) if line else 1, "file", f"is not TOML: {error}")]) from None
-    lines = key_lines(text)
+    raw, lines = read_toml(text, source), key_lines(text)
     found = [problem(loc, reason, lines) for references in REFERENCES for loc, reason in references(raw)]
     try:
         config = Config.model_validate(raw, context=environment)

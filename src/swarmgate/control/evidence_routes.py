@@ -36,7 +36,7 @@ _USUAL_SPAN: Final = {"from": "1h", "to": "now"}
 Result = TypeVar("Result")
 
 
-class Desk(Protocol):
+class EvidenceDesk(Protocol):
     """What these routes are answered from."""
 
     state: Path
@@ -47,13 +47,13 @@ class Desk(Protocol):
         ...
 
 
-async def revisions(desk: Desk, request: Request) -> Response:
+async def revisions(desk: EvidenceDesk, request: Request) -> Response:
     """Revisions of limits with author and reason, newest first; `?target=`."""
     (target,) = _asked(request, target="")
     return JSONResponse(await _in_thread(desk, answers.revisions, desk.state, target))
 
 
-async def report(desk: Desk, request: Request) -> Response:
+async def report(desk: EvidenceDesk, request: Request) -> Response:
     """A target's post-mortem; `?target=HOST&from=2h&to=now`, `&as=html` for the page."""
     target, from_, to, form = _asked(request, target="", **_USUAL_SPAN, **{"as": "json"})
     if form not in {"json", "html"}:
@@ -62,30 +62,30 @@ async def report(desk: Desk, request: Request) -> Response:
     return HTMLResponse(await _in_thread(desk, page, told)) if form == "html" else JSONResponse(answers.report(told))
 
 
-async def costs(desk: Desk, request: Request) -> Response:
+async def costs(desk: EvidenceDesk, request: Request) -> Response:
     """Use and cost; `?by=team&from=24h&to=now`, by context: latency and cost per length of prompt."""
     by, from_, to = _asked(request, by="team", **(_USUAL_SPAN | {"from": "24h"}))
     return JSONResponse(await _in_thread(desk, answers.costs, desk.state, by, answers.span_of(from_, to)))
 
 
-async def life(desk: Desk, request: Request) -> Response:
+async def life(desk: EvidenceDesk, request: Request) -> Response:
     """A call's whole life: who asked, every attempt with its limits, deferrals, its end."""
     found = await _in_thread(desk, answers.life, desk.state, request.path_params["id"])
     return JSONResponse(found) if found is not None else unknown()
 
 
-async def letters(desk: Desk, _request: Request) -> Response:
+async def letters(desk: EvidenceDesk, _request: Request) -> Response:
     """Dead letters, oldest first, without their bodies."""
     found = await _in_thread(desk, Shelf(desk.state).letters)
     return JSONResponse([{**_plain(one), "body": None} for one in found])
 
 
-async def letter(desk: Desk, request: Request) -> Response:
+async def letter(desk: EvidenceDesk, request: Request) -> Response:
     """One dead letter with its request."""
     return JSONResponse(_plain(await _in_thread(desk, Shelf(desk.state).letter, request.path_params["id"])))
 
 
-async def replay_letter(desk: Desk, request: Request) -> Response:
+async def replay_letter(desk: EvidenceDesk, request: Request) -> Response:
     """Send it again through the gate, once per `replay_id` ("first"); `key` is the agent key, where one is asked for."""
     said = await body(request)
     replay_id, key = said.get("replay_id", "first"), said.get("key", "")
@@ -107,7 +107,7 @@ async def replay_letter(desk: Desk, request: Request) -> Response:
     return JSONResponse(told._asdict())
 
 
-async def drop_letter(desk: Desk, request: Request) -> Response:
+async def drop_letter(desk: EvidenceDesk, request: Request) -> Response:
     """Forget a dead letter."""
     identity = request.path_params["id"]
     await _in_thread(desk, Shelf(desk.state).drop, identity)
@@ -115,14 +115,14 @@ async def drop_letter(desk: Desk, request: Request) -> Response:
     return JSONResponse({"dropped": identity})
 
 
-async def audit(desk: Desk, request: Request) -> Response:
+async def audit(desk: EvidenceDesk, request: Request) -> Response:
     """Who changed what, and whether the record stands as it was written; `?since=HASH` must still be in it."""
     (since,) = _asked(request, since="")
     chain = await _in_thread(desk, Audit(desk.state).read)
     return JSONResponse(chain.told(since))
 
 
-async def rules(_desk: Desk, _request: Request) -> Response:
+async def rules(_desk: EvidenceDesk, _request: Request) -> Response:
     """The alerts as rules for a Prometheus that scrapes /metrics."""
     return PlainTextResponse(resources.files("swarmgate.telemetry").joinpath(_RULES).read_text("utf-8"))
 
@@ -175,7 +175,7 @@ def _asked(request: Request, **usual: str) -> list[str]:
     return [request.query_params.get(name, value) for name, value in usual.items()]
 
 
-async def _in_thread(desk: Desk, act: Callable[..., Result], *said: object) -> Result:
+async def _in_thread(desk: EvidenceDesk, act: Callable[..., Result], *said: object) -> Result:
     async with desk.threads:
         return await asyncio.to_thread(act, *said)
 

@@ -27,10 +27,10 @@ from swarmgate.core.guesses import Guess
 
 ORDERS: Final = ("pause", "resume", "limit")  # of the data process that an operator may give
 
-Answer = Callable[["Desk", Request], Awaitable[Response]]
+Answer = Callable[["OperatorDesk", Request], Awaitable[Response]]
 
 
-class Desk(Protocol):
+class OperatorDesk(Protocol):
     """What the routes are answered from: the control process."""
 
     keys: KeyOffice
@@ -58,64 +58,64 @@ class Desk(Protocol):
         ...
 
 
-async def live(_desk: Desk, _request: Request) -> Response:
+async def live(_desk: OperatorDesk, _request: Request) -> Response:
     """This process answers."""
     return JSONResponse({"live": True, "version": __version__})
 
 
-async def ready(desk: Desk, _request: Request) -> Response:
+async def ready(desk: OperatorDesk, _request: Request) -> Response:
     """The gate takes calls, and its journal reaches the ledger; otherwise 503, and why not."""
     wrong = desk.readiness()
     return JSONResponse({"ready": not wrong, "wrong": dict(wrong)}, 503 if wrong else 200)
 
 
-async def state(desk: Desk, _request: Request) -> Response:
+async def state(desk: OperatorDesk, _request: Request) -> Response:
     """The run, open calls, connections, journal."""
     return JSONResponse(await desk.order("state", {}))
 
 
-async def budgets(desk: Desk, _request: Request) -> Response:
+async def budgets(desk: OperatorDesk, _request: Request) -> Response:
     """Every budget: limit, revision, what remains per class, who waits."""
     return JSONResponse((await desk.order("snapshot", {}))["budgets"])
 
 
-async def calls(desk: Desk, request: Request) -> Response:
+async def calls(desk: OperatorDesk, request: Request) -> Response:
     """Open calls, oldest first; `?state=queued|running|backoff`."""
     wanted = request.query_params.get("state")
     return JSONResponse(await desk.order("calls", {"state": wanted} if wanted else {}))
 
 
-async def metrics(desk: Desk, _request: Request) -> Response:
+async def metrics(desk: OperatorDesk, _request: Request) -> Response:
     """Everything that Prometheus scrapes."""
     return Response(await asyncio.to_thread(desk.scrape), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def alerts(desk: Desk, _request: Request) -> Response:
+async def alerts(desk: OperatorDesk, _request: Request) -> Response:
     """Alerts that hold, and those that began or ended lately."""
     return JSONResponse(await asyncio.to_thread(desk.alerts))
 
 
-async def keys(desk: Desk, _request: Request) -> Response:
+async def keys(desk: OperatorDesk, _request: Request) -> Response:
     """Every agent key that was ever made, without its secret."""
     return JSONResponse(desk.keys.listed())
 
 
-async def create_key(desk: Desk, request: Request) -> Response:
+async def create_key(desk: OperatorDesk, request: Request) -> Response:
     """A new agent key: name, and as wanted team, targets, models, limits, expires_in. It is told this once."""
     return JSONResponse(await desk.keys.create(await body(request)))
 
 
-async def rotate_key(desk: Desk, request: Request) -> Response:
+async def rotate_key(desk: OperatorDesk, request: Request) -> Response:
     """A successor with the same scope; the old key is good for `overlap` more (an hour)."""
     return JSONResponse(await desk.keys.rotate(request.path_params["id"], await body(request)))
 
 
-async def revoke_key(desk: Desk, request: Request) -> Response:
+async def revoke_key(desk: OperatorDesk, request: Request) -> Response:
     """Refused from now on."""
     return JSONResponse(await desk.keys.revoke(request.path_params["id"], await body(request)))
 
 
-async def order(desk: Desk, request: Request) -> Response:
+async def order(desk: OperatorDesk, request: Request) -> Response:
     """Change the running gate: pause, resume, limit; a JSON object that names a budget or a target, author and reason."""
     name = request.path_params["name"]
     if name not in ORDERS:
@@ -123,7 +123,7 @@ async def order(desk: Desk, request: Request) -> Response:
     return JSONResponse(await desk.order(name, await body(request)))
 
 
-async def openapi(_desk: Desk, _request: Request) -> Response:
+async def openapi(_desk: OperatorDesk, _request: Request) -> Response:
     """This description."""
     return JSONResponse(described(ROUTES))
 
@@ -147,7 +147,7 @@ ROUTES: Final[list[tuple[str, str, Answer]]] = [
 ]
 
 
-def application(desk: Desk, token: str, hosts: frozenset[str]) -> ASGIApp:
+def application(desk: OperatorDesk, token: str, hosts: frozenset[str]) -> ASGIApp:
     """The port's application; `hosts` are the values of Host that mean it."""
     routes = [Route(path, _answering(desk, answer), methods=[method]) for path, method, answer in ROUTES]
     app = Starlette(routes=routes, exception_handlers={BadInput: _bad, LinkLost: _lost})
@@ -178,7 +178,7 @@ def described(routes: list[tuple[str, str, Answer]]) -> Said:
     }
 
 
-def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+def _answering(desk: OperatorDesk, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         return await answer(desk, request)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from swarmgate.control.bands import Band, Bands, Moment, Moments, Spell, Spells
-from swarmgate.control.tally import Ruling, Sent, Verdict, Windows, read_send, rulings, worst
+from swarmgate.control.tally import LimitVerdict, Ruling, Sent, Windows, read_send, rulings, worst
 from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql import reading
 from swarmgate.stores.sql.ledger import Ledger
@@ -34,7 +34,7 @@ class PostMortem:
 
     target: str
     span: Span
-    verdict: Verdict
+    verdict: LimitVerdict
     sent: int
     refused: int
     put_off: int

@@ -151,13 +151,13 @@ class Control:
         return FAILED if self._trouble else OK
 
     async def order(self, name: str, said: link.Said) -> Any:
-        """What the data process answers (operator.Desk)."""
+        """What the data process answers (operator.OperatorDesk)."""
         if self._peer is None:
             raise link.LinkLost("there is no data process")
         return await self._peer.ask(name, **said)
 
     def readiness(self) -> Mapping[str, str]:
-        """What keeps the gate from being ready (operator.Desk)."""
+        """What keeps the gate from being ready (operator.OperatorDesk)."""
         wrong = {
             "gate": "" if self._state else "has not said its state yet",
             "stopping": "open calls may end, new ones are refused" if self._state.get("is_stopping") else "",
@@ -176,17 +176,17 @@ class Control:
         return {part: sentence for part, sentence in wrong.items() if sentence}
 
     def scrape(self) -> bytes:
-        """Metrics (operator.Desk)."""
+        """Metrics (operator.OperatorDesk)."""
         return self._watching.scrape()
 
     def guessed(self, source: str, guess: Guess) -> None:
-        """A wrong token came from an address (operator.Desk): counted, and told once while it goes on."""
+        """A wrong token came from an address (operator.OperatorDesk): counted, and told once while it goes on."""
         self._guessed += 1
         if guess.begins:
             self._watching.trouble("tokens_guessed", unix_ms(), source=source)
 
     def alerts(self) -> Mapping[str, object]:
-        """Alerts (operator.Desk)."""
+        """Alerts (operator.OperatorDesk)."""
         return self._watching.alerts()
 
     def _gone(self, _peer: link.Peer) -> None:

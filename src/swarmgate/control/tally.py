@@ -18,7 +18,7 @@ FEW_PERMILLE: Final = 5  # of what was sent; fewer refusals than that are others
 MOST_WINDOWS: Final = 120  # in a table or a drawing
 
 
-class Verdict(StrEnum):
+class LimitVerdict(StrEnum):
     """What a limit and the traffic under it say of each other, the worst last."""
 
     NONE = "no budget was known"
@@ -65,7 +65,7 @@ class Ruling(NamedTuple):
     most: int
     most_at_ms: int
     refused: int
-    verdict: Verdict
+    verdict: LimitVerdict
 
     @property
     def limit(self) -> str:
@@ -135,12 +135,12 @@ class _Count:
             self._verdict(),
         )
 
-    def _verdict(self) -> Verdict:
+    def _verdict(self) -> LimitVerdict:
         if not self.sends:
-            return Verdict.UNUSED
+            return LimitVerdict.UNUSED
         if self.most > self._row["amount"]:
-            return Verdict.BROKE
-        return Verdict.WRONG if self.refused * 1_000 >= max(1, self.sends * FEW_PERMILLE) else Verdict.RIGHT
+            return LimitVerdict.BROKE
+        return LimitVerdict.WRONG if self.refused * 1_000 >= max(1, self.sends * FEW_PERMILLE) else LimitVerdict.RIGHT
 
 
 class Windows:
@@ -178,10 +178,10 @@ def rulings(revisions: Iterable[Mapping[str, Any]], sends: Iterable[Sent], span:
     return [count.ruling() for count in counts]
 
 
-def worst(found: Iterable[Ruling]) -> Verdict:
+def worst(found: Iterable[Ruling]) -> LimitVerdict:
     """The verdict over several limits."""
-    order = list(Verdict)
-    return max((ruling.verdict for ruling in found), key=order.index, default=Verdict.NONE)
+    order = list(LimitVerdict)
+    return max((ruling.verdict for ruling in found), key=order.index, default=LimitVerdict.NONE)
 
 
 def read_send(row: Mapping[str, Any], free_of_cache: Collection[str] = ()) -> Sent:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from swarmgate.lab.errors import LabError, at_least
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """
     What the target answers an arrival.
 
@@ -25,14 +25,14 @@ class Verdict(NamedTuple):
     wait_ms: int | None
 
 
-PASSED = Verdict(ok=True, wait_ms=0)
-NEVER_BY_WAITING = Verdict(ok=False, wait_ms=None)
+PASSED = Judgement(ok=True, wait_ms=0)
+NEVER_BY_WAITING = Judgement(ok=False, wait_ms=None)
 
 
 class Limiter(Protocol):
     """One limit of one quota scope at a target."""
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """The verdict on a request of `cost` units; what passes is counted, what is refused is not."""
 
     def depart(self, now_ms: int, cost: int = 0) -> None:
@@ -67,7 +67,7 @@ class FixedWindow(_TargetTime):
         self._index = 0
         self._used = 0
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """Passes while the current window has room; else waits for the first boundary after which it fits."""
         self._turn(now_ms, cost, 1)
         if self._used + cost <= self._limit:
@@ -75,7 +75,7 @@ class FixedWindow(_TargetTime):
             return PASSED
         if cost > self._limit:
             return NEVER_BY_WAITING
-        return Verdict(ok=False, wait_ms=(self._index + 1) * self._window_ms + self._phase_ms - now_ms)
+        return Judgement(ok=False, wait_ms=(self._index + 1) * self._window_ms + self._phase_ms - now_ms)
 
     def depart(self, now_ms: int, cost: int = 0) -> None:
         """Counts `cost` in the window in which the answer ends."""
@@ -102,7 +102,7 @@ class SlidingLog(_TargetTime):
         self._log: deque[tuple[int, int]] = deque()
         self._used = 0
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """Passes while the last window has room; else waits until enough of the oldest has left it."""
         self._forget(now_ms, cost, 1)
         if self._used + cost <= self._limit:
@@ -110,7 +110,7 @@ class SlidingLog(_TargetTime):
             return PASSED
         if cost > self._limit:
             return NEVER_BY_WAITING
-        return Verdict(ok=False, wait_ms=self._freed_at_ms(self._used + cost - self._limit) - now_ms)
+        return Judgement(ok=False, wait_ms=self._freed_at_ms(self._used + cost - self._limit) - now_ms)
 
     def depart(self, now_ms: int, cost: int = 0) -> None:
         """Counts `cost` at the instant at which the answer ends."""
@@ -150,7 +150,7 @@ class TokenBucket(_TargetTime):
         self._burst = at_least("burst", burst, 1) * window_ms
         self._tokens = self._burst  # counted in units * window_ms: a refill of dt is then dt * limit, with no fraction
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """Passes if the bucket holds `cost`; else waits until it does."""
         self._refill(now_ms, cost, 1)
         missing = cost * self._window_ms - self._tokens
@@ -159,7 +159,7 @@ class TokenBucket(_TargetTime):
             return PASSED
         if cost * self._window_ms > self._burst:
             return NEVER_BY_WAITING
-        return Verdict(ok=False, wait_ms=-(-missing // self._limit))
+        return Judgement(ok=False, wait_ms=-(-missing // self._limit))
 
     def depart(self, now_ms: int, cost: int = 0) -> None:
         """Takes `cost` out of the bucket, below zero if need be."""
@@ -188,7 +188,7 @@ class Gcra(_TargetTime):
         self._tolerance = at_least("tolerance", tolerance, 1) * window_ms
         self._due = 0  # the theoretical arrival time in ms * limit: one unit is then window_ms, with no fraction
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """Passes if the theoretical arrival time stays within the tolerance; else waits until it would."""
         self._advance(now_ms, cost, 1)
         due = max(self._due, now_ms * self._limit) + cost * self._window_ms
@@ -198,7 +198,7 @@ class Gcra(_TargetTime):
             return PASSED
         if cost * self._window_ms > self._tolerance:
             return NEVER_BY_WAITING
-        return Verdict(ok=False, wait_ms=-(-early // self._limit))
+        return Judgement(ok=False, wait_ms=-(-early // self._limit))
 
     def depart(self, now_ms: int, cost: int = 0) -> None:
         """Moves the theoretical arrival time by `cost` units, beyond the tolerance if need be."""
@@ -216,7 +216,7 @@ class ConcurrencyCap(_TargetTime):
         self._limit = at_least("limit", limit, 1)
         self._busy = 0
 
-    def arrive(self, now_ms: int, cost: int = 1) -> Verdict:
+    def arrive(self, now_ms: int, cost: int = 1) -> Judgement:
         """Passes while a place is free; a refusal names no wait, for an event frees the place and not the time."""
         self._advance(now_ms, cost, 1)
         if self._busy >= self._limit:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from swarmgate.lab.agents.endpoint import Place, ToEndpoint
+from swarmgate.lab.agents.endpoint import Destination, ToEndpoint
 from swarmgate.lab.agents.records import CallRow, Fate
 from swarmgate.lab.agents.swarm import Swarm
 from swarmgate.lab.workload import Player
@@ -52,14 +52,14 @@ class Now(NamedTuple):
 
 
 def run_load(
-    place: Place, way: ToEndpoint, players: Iterable[Player], seconds: float, see: Callable[[Now], None]
+    place: Destination, way: ToEndpoint, players: Iterable[Player], seconds: float, see: Callable[[Now], None]
 ) -> LoadFigures:
     """Play it; `see` hears of it twice a second."""
     return asyncio.run(_run(place, way, players, seconds, see))
 
 
 async def _run(
-    place: Place, way: ToEndpoint, players: Iterable[Player], seconds: float, see: Callable[[Now], None]
+    place: Destination, way: ToEndpoint, players: Iterable[Player], seconds: float, see: Callable[[Now], None]
 ) -> LoadFigures:
     loop, rows = asyncio.get_running_loop(), list[CallRow]()
     swarm = Swarm(loop, way, players, rows.append, place.locate)

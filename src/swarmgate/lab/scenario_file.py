@@ -6,7 +6,6 @@ a load, the place of a fault) are looked up in the raw file, so that they are re
 """
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator
 from importlib import resources
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarmgate.config.problems import FileError, Loc, Problem, explain, key_lines, nearest, problem
+from swarmgate.config.problems import FileError, Loc, explain, key_lines, nearest, problem, read_toml, text_of
 from swarmgate.core.limits import BadLimit
 from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
@@ -62,23 +61,12 @@ def load_shipped(name: str) -> Scenario:
 
 def load(path: Path) -> Scenario:
     """The scenario of a file of one's own; FileError with all its problems, OSError if it cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FileError(
-            str(path), [Problem(1, "file", f"is not UTF-8: {error.reason} at byte {error.start}")]
-        ) from None
-    return parse(text, path.stem, source=str(path))
+    return parse(text_of(path), path.stem, source=str(path))
 
 
 def parse(text: str, name: str, source: str = "scenario") -> Scenario:
     """The scenario that `text` describes; FileError with all its problems."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        raise FileError(source, [Problem(int(line[1]) if line else 1, "file", f"is not TOML: {error}")]) from None
-    lines = key_lines(text)
+    raw, lines = read_toml(text, source), key_lines(text)
     found = [problem((key,), "comes from the file itself: leave it out", lines) for key in _FROM_THE_FILE if key in raw]
     found += [problem(loc, reason, lines) for loc, reason in _unresolved(raw)]
     try:

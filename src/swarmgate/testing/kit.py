@@ -54,7 +54,7 @@ def ask(lease: str, *demands: Demand, rank: int = 1, **rest: Any) -> Take:
     )
 
 
-class Desk:
+class WarmStore:
     """A store with budgets, old enough that nothing is cold."""
 
     def __init__(self, store: Decider, now_ms: int = LATER_MS, **budgets: Limits) -> None:
@@ -101,7 +101,7 @@ class StoreChecks:
     @given(plans)
     def test_a_bucket_admits_at_most_burst_and_rate_in_any_window(self, plan: list[tuple[int, ...]]) -> None:
         """P1, as long as nobody uses more than was reserved."""
-        desk, now_ms = Desk(self.make(), a=BUCKET), LATER_MS
+        desk, now_ms = WarmStore(self.make(), a=BUCKET), LATER_MS
         used: list[tuple[int, int]] = []
         running: list[tuple[int, str, int, int]] = []
         for number, (wait_ms, cost, reserve, spent, lasts_ms) in enumerate(plan):
@@ -119,7 +119,7 @@ class StoreChecks:
     @given(plans, st.integers(0, 39))
     def test_a_bucket_keeps_its_bound_when_the_store_forgets(self, plan: list[tuple[int, ...]], when: int) -> None:
         """P10: a lost store refills cold."""
-        desk, now_ms, used = Desk(self.make(), a=BUCKET), LATER_MS, []
+        desk, now_ms, used = WarmStore(self.make(), a=BUCKET), LATER_MS, []
         for number, (wait_ms, cost, *_) in enumerate(plan):
             now_ms += wait_ms
             if number == when:
@@ -133,7 +133,7 @@ class StoreChecks:
     @given(plans)
     def test_slots_are_never_more_than_their_number(self, plan: list[tuple[int, ...]]) -> None:
         """A slot is busy until it was told to end, and its hold longer; then it is free."""
-        desk, now_ms = Desk(self.make(), s=SLOTS), LATER_MS
+        desk, now_ms = WarmStore(self.make(), s=SLOTS), LATER_MS
         busy: list[tuple[int, str]] = []
         for number, (wait_ms, _, _, _, lasts_ms) in enumerate(plan):
             now_ms += wait_ms
@@ -150,7 +150,7 @@ class StoreChecks:
     @given(plans)
     def test_a_counter_holds_in_every_window(self, plan: list[tuple[int, ...]]) -> None:
         """No window of its length holds more than its units."""
-        desk, now_ms, used = Desk(self.make(), c=COUNTER), LATER_MS, []
+        desk, now_ms, used = WarmStore(self.make(), c=COUNTER), LATER_MS, []
         for number, (wait_ms, cost, *_) in enumerate(plan):
             now_ms += wait_ms
             if desk.grants(ask(f"l{number}", ("c", cost, 0)), now_ms):
@@ -195,7 +195,7 @@ class StoreChecks:
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), min_size=2, max_size=12), st.integers(0, 99))
     def test_the_best_of_a_line_goes_first(self, callers: list[tuple[int, int]], seed: int) -> None:
         """P5: classes in order, first come first served inside one, whoever asks first."""
-        desk, now_ms, shuffled = Desk(self.make(), a=BUCKET), LATER_MS, Random(seed)  # noqa: S311  a seeded order
+        desk, now_ms, shuffled = WarmStore(self.make(), a=BUCKET), LATER_MS, Random(seed)  # noqa: S311  a seeded order
         desk.tell(ask("fill", ("a", BURST, 0)), now_ms)
         waiting: dict[str, Take] = {}
         for number, (rank, wait_ms) in enumerate(callers):
@@ -215,7 +215,7 @@ class StoreChecks:
     @given(st.integers(1, 4))
     def test_a_large_caller_is_not_starved_by_small_ones(self, small: int) -> None:
         """P5: nobody's admission delays the earliest start of a better ticket."""
-        desk, now_ms = Desk(self.make(), a=BUCKET), LATER_MS
+        desk, now_ms = WarmStore(self.make(), a=BUCKET), LATER_MS
         desk.tell(ask("fill", ("a", BURST, 0)), now_ms)
         waiting: dict[str, Take] = {}
         denied = self._wait(desk, waiting, ask("large", ("a", BURST, 0), rank=0, waits=True), now_ms)
@@ -227,7 +227,7 @@ class StoreChecks:
 
     def test_a_ticket_that_does_not_come_lets_the_next_pass_and_keeps_its_place(self) -> None:
         """P5: 250 ms after it was due nobody waits for it; when it comes it is the first again."""
-        desk = Desk(self.make(), a=BUCKET)
+        desk = WarmStore(self.make(), a=BUCKET)
         desk.tell(ask("fill", ("a", BURST, 0)), LATER_MS)
         waiting: dict[str, Take] = {}
         first = self._wait(desk, waiting, ask("first", ("a", 5, 0), waits=True), LATER_MS)
@@ -244,7 +244,7 @@ class StoreChecks:
     @given(plans)
     def test_disjoint_budgets_never_wait_for_each_other(self, plan: list[tuple[int, ...]]) -> None:
         """P5: what happens to one budget is nothing to another."""
-        desk, now_ms = Desk(self.make(), a=BUCKET, b=BUCKET), LATER_MS
+        desk, now_ms = WarmStore(self.make(), a=BUCKET, b=BUCKET), LATER_MS
         for number, (wait_ms, cost, reserve, *_) in enumerate(plan):
             now_ms += wait_ms
             desk.tell(ask(f"l{number}", ("a", cost + 5, reserve), rank=0, waits=True), now_ms)
@@ -254,7 +254,7 @@ class StoreChecks:
     @given(st.lists(st.integers(-5_000, 5_000), max_size=40))
     def test_a_clock_that_steps_back_never_credits_an_instant_twice(self, moves: list[int]) -> None:
         """Granted at most burst and rate of the time that the store itself says has passed."""
-        desk, raw_ms, now_ms, admitted = Desk(self.make(), a=BUCKET), LATER_MS, LATER_MS, 0
+        desk, raw_ms, now_ms, admitted = WarmStore(self.make(), a=BUCKET), LATER_MS, LATER_MS, 0
         for number, move_ms in enumerate(moves):
             raw_ms += move_ms
             answer = desk.tell(ask(f"l{number}", ("a", 5, 0)), raw_ms)
@@ -267,7 +267,7 @@ class StoreChecks:
     @given(st.integers(0, 10), st.integers(-5, 2**60), st.integers(0, 20_000))
     def test_a_settlement_adds_what_was_used_and_never_subtracts(self, reserve: int, used: int, late_ms: int) -> None:
         """P9: before its lapse it is charged as told; after it only the excess is; the rest is debt."""
-        desk = Desk(self.make(), a=DAY)
+        desk = WarmStore(self.make(), a=DAY)
         desk.tell(ask("x", ("a", 0, reserve)), LATER_MS)
         told = desk.tell(Settle("x", (Usage("a", reserve, used),), last=True), LATER_MS + late_ms)
         counted = max(used, 0) if late_ms < 10_000 and reserve else max(used, reserve)
@@ -277,7 +277,7 @@ class StoreChecks:
 
     def test_what_ends_a_reservation(self) -> None:
         """P9: release frees it, renew keeps it, silence charges it, and once it is over nothing revives it."""
-        desk = Desk(self.make(), a=DAY)
+        desk = WarmStore(self.make(), a=DAY)
         for lease in ("released", "renewed", "silent"):
             desk.tell(ask(lease, ("a", 1, 3), lease_ms=100), LATER_MS)
         desk.tell(Release("released", ("a", "unknown")), LATER_MS)
@@ -290,7 +290,7 @@ class StoreChecks:
 
     def test_an_unknown_budget_is_named_and_can_be_defined(self) -> None:
         """Defining twice changes nothing."""
-        desk = Desk(self.make(), a=BUCKET)
+        desk = WarmStore(self.make(), a=BUCKET)
         request = ask("x", ("a", BURST, 0), ("b", 1, 0))
         assert desk.tell(request, LATER_MS) == Undefined(LATER_MS, "b")
         desk.tell(Define("b", BUCKET), LATER_MS)
@@ -300,7 +300,7 @@ class StoreChecks:
 
     def test_a_revision_is_compared_and_set(self) -> None:
         """What was used stays used; a stale writer is told the revision in force."""
-        desk = Desk(self.make(), a=BUCKET)
+        desk = WarmStore(self.make(), a=BUCKET)
         desk.tell(ask("x", ("a", 5, 0)), LATER_MS)
         half = Limits(BudgetKind.LEVEL, burst=10, quota=QUOTA, window_ms=2_000, revision=2)
         assert desk.tell(Revise("a", 7, half), LATER_MS) == Revised(LATER_MS, done=False, revision=1)
@@ -310,7 +310,7 @@ class StoreChecks:
 
     def test_a_newer_revision_replaces_what_a_copy_brought_back(self) -> None:
         """Defining an older one changes nothing; what was used stays used."""
-        desk = Desk(self.make(), a=BUCKET)
+        desk = WarmStore(self.make(), a=BUCKET)
         desk.tell(ask("x", ("a", 5, 0)), LATER_MS)
         half = Limits(BudgetKind.LEVEL, burst=10, quota=QUOTA, window_ms=2_000, revision=3)
         desk.tell(Define("a", half), LATER_MS)
@@ -319,9 +319,9 @@ class StoreChecks:
         assert desk.remaining("a", LATER_MS) == 5
         assert desk.tell(Revise("a", 1, BUCKET), LATER_MS) == Revised(LATER_MS, done=False, revision=3)
 
-    def _busy(self, plan: list[tuple[int, ...]]) -> tuple[Desk, int]:
+    def _busy(self, plan: list[tuple[int, ...]]) -> tuple[WarmStore, int]:
         """Three budgets that calls keep busy; some of them have ended."""
-        desk, now_ms = Desk(self.make(), a=BUCKET, c=COUNTER, s=SLOTS), LATER_MS
+        desk, now_ms = WarmStore(self.make(), a=BUCKET, c=COUNTER, s=SLOTS), LATER_MS
         for number, (wait_ms, cost, reserve, spent, lasts_ms) in enumerate(plan):
             now_ms += wait_ms
             lease = f"l{number}"
@@ -331,7 +331,7 @@ class StoreChecks:
                 desk.tell(Settle(lease, usage, last=True), now_ms)
         return desk, now_ms
 
-    def _wait(self, desk: Desk, waiting: dict[str, Take], request: Take, now_ms: int) -> Denied | None:
+    def _wait(self, desk: WarmStore, waiting: dict[str, Take], request: Take, now_ms: int) -> Denied | None:
         """Ask, and keep the place that a denial gives."""
         answer = desk.tell(request, now_ms)
         if isinstance(answer, Denied):

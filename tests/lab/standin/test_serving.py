@@ -11,6 +11,7 @@ import anthropic
 import openai
 import pytest
 
+from eventually import at_last
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.standin.plan import DEFAULT_PLAN, StandInPlan, load_plan
 from swarmgate.lab.standin.serving import StandIns
@@ -176,8 +177,7 @@ def test_limits_shrink_on_command_and_come_back():
         assert [ask(ports["p"])[0] for _ in range(2)] == [200, 429]
         all_of_it = ports.running.troubles.all
         all_of_it[:] = [one._replace(until_ms=0) for one in all_of_it]  # its time is over
-        while json.loads(call(ports["admin"], "/lab/state")[2])["trouble"]:
-            pass
+        at_last(lambda: not json.loads(call(ports["admin"], "/lab/state")[2])["trouble"])
         assert [ask(ports["p"])[0] for _ in range(2)] == [200, 200]
 
 

@@ -44,3 +44,23 @@ def test_a_key_that_cannot_be_kept_is_an_answer_and_no_bug(tmp_path):
             keys.create("n", NOBODY, 1)
         other.rollback()
         assert keys.create("n", NOBODY, 1)
+
+
+@pytest.mark.parametrize(
+    ("opened", "file", "schema"),
+    [
+        (writes.Writes.opened, writes.FILE, writes.SCHEMA),
+        (agent_keys.AgentKeys.opened, agent_keys.FILE, agent_keys.SCHEMA),
+    ],
+)
+def test_a_newer_schema_and_a_damaged_file_are_refused(tmp_path, opened, file, schema):
+    with closing(sqlite3.connect(tmp_path / file)) as link:
+        link.execute(f"PRAGMA user_version={schema + 1}")
+    with pytest.raises(BadInput, match="newer"):
+        opened(tmp_path)
+    (tmp_path / file).write_bytes(b"no database at all" * 100)
+    with pytest.raises(BadInput, match="cannot be used"):
+        opened(tmp_path)
+    (tmp_path / file).write_bytes(b"")
+    with pytest.raises(BadInput, match="is empty; restore a backup"):
+        opened(tmp_path)

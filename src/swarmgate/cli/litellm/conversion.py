@@ -21,7 +21,7 @@ LARGEST_TOKENS = Target.model_fields["largest_tokens"].default
 _STAND_IN = {"KEY": "not-set"}
 
 
-class Place(NamedTuple):
+class TargetTable(NamedTuple):
     """A target to be written; `largest_tokens` 0 = the usual largest call fits its limits."""
 
     name: str
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 class Converted(NamedTuple):
     """What the file becomes: `prices` by `target/model`, `caps` of everybody together, and what is not taken over."""
 
-    targets: tuple[Place, ...]
+    targets: tuple[TargetTable, ...]
     routes: Mapping[str, tuple[str, ...]]
     prices: Mapping[str, Mapping[str, object]]
     caps: tuple[str, ...]
@@ -91,18 +91,18 @@ def _key(one: Deployment) -> tuple[str, str, tuple[str, ...], str]:
     return one.url, one.provider, one.limits, one.model if one.limits else ""
 
 
-def _targets(found: Iterable[Deployment], reader: Reader) -> dict[object, Place]:
+def _targets(found: Iterable[Deployment], reader: Reader) -> dict[object, TargetTable]:
     groups: dict[object, list[Deployment]] = {}
     for one in found:
         groups.setdefault(_key(one), []).append(one)
-    targets: dict[object, Place] = {}
+    targets: dict[object, TargetTable] = {}
     for key, group in groups.items():
         first = group[0]
         speaks = first.provider if dialect_of(first.url.split("/")[2]) is GENERIC else ""
         variables = tuple(dict.fromkeys(one.variable for one in group))
         limits, largest = _usable(first, reader)
         name = _free(first.word.replace("_", "-"), {target.name for target in targets.values()})
-        targets[key] = Place(name, first.url, speaks, variables, limits, largest)
+        targets[key] = TargetTable(name, first.url, speaks, variables, limits, largest)
     return targets
 
 
@@ -131,7 +131,7 @@ def _holds(one: Deployment, largest: int) -> bool:
     return True
 
 
-def _ladders(found: Iterable[Deployment], targets: Mapping[object, Place]) -> dict[str, tuple[str, ...]]:
+def _ladders(found: Iterable[Deployment], targets: Mapping[object, TargetTable]) -> dict[str, tuple[str, ...]]:
     """Each group of deployments as rungs, those of a lower `order` first."""
     ladders: dict[str, list[tuple[int, str]]] = {}
     for one in found:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from textwrap import wrap
 
-from swarmgate.cli.litellm.conversion import Converted, Place
+from swarmgate.cli.litellm.conversion import Converted, TargetTable
 
 _HEAD = """\
 # swarmgate: the gate's configuration, made from {source} of a LiteLLM proxy by `swarmgate init`. `swarmgate check` reads it
@@ -58,7 +58,7 @@ def _parts(told: Converted, source: str) -> Iterator[str]:
             yield "".join(f"# {line}\n" for line in wrap(f"{field}: {reason}", _WIDE, subsequent_indent="  "))
 
 
-def _target(target: Place) -> Iterator[str]:
+def _target(target: TargetTable) -> Iterator[str]:
     yield f"\n[targets.{target.name}]\nbase_url = {_text(target.url)}\n"
     if target.provider:
         yield f"provider = {_text(target.provider)}\n"

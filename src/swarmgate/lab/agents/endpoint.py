@@ -24,7 +24,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 COMPLETIONS = "/chat/completions"
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """An endpoint taken apart, and where it is dialled."""
 
     origin: Origin
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         located(self.endpoint)
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> Destination:
     """The place that a base URL names, `http://127.0.0.1:8787/v1`. Errors: `LabError`."""
     try:
         parts = urlsplit(url)
@@ -56,7 +56,7 @@ def place_of(url: str) -> Place:
     endpoint = Endpoint(addresses, port, client_context(), host) if secure else Endpoint(addresses, port)
     authority = parts.netloc.rpartition("@")[2].encode()
     path = parts.path.rstrip("/").removesuffix(COMPLETIONS) + COMPLETIONS
-    return Place(Origin(parts.scheme, host, port), path.encode(), authority, endpoint)
+    return Destination(Origin(parts.scheme, host, port), path.encode(), authority, endpoint)
 
 
 def header_of(line: str) -> Header:
@@ -72,7 +72,9 @@ class ToEndpoint:
 
     idle_ms = 75_000
 
-    def __init__(self, place: Place, model: str, key: str, *, streams: bool, headers: Sequence[Header] = ()) -> None:
+    def __init__(
+        self, place: Destination, model: str, key: str, *, streams: bool, headers: Sequence[Header] = ()
+    ) -> None:
         self._place = place
         self._model = model
         self._key = key

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from swarmgate.lab.sim import makespan, measures
 from swarmgate.lab.sim.arms import ArmResult
-from swarmgate.lab.sim.verdicts import Verdict, violations
+from swarmgate.lab.sim.verdicts import CheckVerdict, violations
 from swarmgate.lab.sim.world import World
 
 SHARES = (0.5, 0.9, 0.99)
@@ -20,7 +20,7 @@ class Result:
     """Everything that is said of one run."""
 
     world: World
-    verdicts: list[Verdict]
+    verdicts: list[CheckVerdict]
     arms: list[ArmResult]
     broken: list[str]
 
@@ -154,7 +154,7 @@ def _arm_table(world: World, arms: list[ArmResult]) -> Table:
     return table
 
 
-def _check_table(verdicts: list[Verdict]) -> Table:
+def _check_table(verdicts: list[CheckVerdict]) -> Table:
     table = Table(title="what this scenario must show", title_justify="left")
     for column in ("metric", "of", "bound", "measured", ""):
         table.add_column(column, justify="right" if column in ("bound", "measured") else "left")
@@ -170,6 +170,6 @@ def _pace(world: World) -> str:
     return f"{world.scenario.duration_s} virtual s in {world.wall_s:.1f} s (trace {world.time.trace_hash[:12]})"
 
 
-def make(world: World, verdicts: list[Verdict], arms: list[ArmResult]) -> Result:
+def make(world: World, verdicts: list[CheckVerdict], arms: list[ArmResult]) -> Result:
     """The result of a run."""
     return Result(world, verdicts, arms, violations(world))

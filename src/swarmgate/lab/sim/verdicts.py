@@ -15,7 +15,7 @@ from swarmgate.lab.sim.measures import Twin
 from swarmgate.lab.sim.world import World
 
 
-class Verdict(NamedTuple):
+class CheckVerdict(NamedTuple):
     """One check of a scenario: what was measured and whether it holds."""
 
     check: told.Check
@@ -56,14 +56,14 @@ def violations(world: World) -> list[str]:
     return found
 
 
-def evaluate(world: World, twin: Twin) -> list[Verdict]:
+def evaluate(world: World, twin: Twin) -> list[CheckVerdict]:
     """Every check of the scenario."""
     return [_verdict(world, check, twin) for check in world.scenario.checks]
 
 
-def _verdict(world: World, check: told.Check, twin: Twin) -> Verdict:
+def _verdict(world: World, check: told.Check, twin: Twin) -> CheckVerdict:
     value = _WORLD[check.metric](world, check, twin) if check.metric in _WORLD else _worst(world, check)
-    return Verdict(check, value, check.holds(value))
+    return CheckVerdict(check, value, check.holds(value))
 
 
 def _worst(world: World, check: told.Check) -> float:

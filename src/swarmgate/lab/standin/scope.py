@@ -9,7 +9,7 @@ window, as rough as providers' own.
 from collections import deque
 from typing import NamedTuple
 
-from swarmgate.lab.limiters import Limiter, Verdict
+from swarmgate.lab.limiters import Judgement, Limiter
 from swarmgate.lab.scenario import ConcurrencyLimit, Limit
 from swarmgate.lab.standin.witness_log import Left, WitnessLog
 
@@ -79,7 +79,7 @@ class Scope:
         """The first limit that refuses; None if the request passes."""
         for number, one in enumerate(self._held):
             cost = max(1, one.cost(tokens))
-            verdict: Verdict = one.limiter.arrive(now_ms, cost)
+            verdict: Judgement = one.limiter.arrive(now_ms, cost)
             if not verdict.ok:
                 self._free(now_ms, self._held[:number])
                 one.count(now_ms, 0)
