@@ -166,5 +166,34 @@ def test_a_running_gate_says_what_it_has_learned_of_a_host_and_what_an_operator_
     assert "12 per 60s" in known
 
 
+def test_without_a_file_a_running_gate_answers_for_its_own_policies():
+    text = CONFIGURATION.replace("[egress]", '[egress]\npresets = "off"')
+    text += '[policies.papers.classes.search]\npaths = ["/search*"]\nmethods = ["POST"]\nlimits = ["1 per 1s"]\n'
+    text += '[targets.up]\nbase_url = "http://127.0.0.1:{port}/v1"\nkeys = {{ only = "env:KEY" }}\n'
+    asked = {
+        "policy": ("https://papers.example/search",),
+        "class": ("https://papers.example/search", "--method", "post"),
+        "unknown": ("https://export.arxiv.org/api/query",),
+        "denied": ("https://x.bad.example/",),
+    }
+
+    async def play():
+        async with stage(text=text) as running:
+            gate = "--gate", f"http://127.0.0.1:{running.port}", "--json"
+            said = {name: await asyncio.to_thread(call, *words, *gate) for name, words in asked.items()}
+            return {name: json.loads(one.output) for name, one in said.items()}, len(running.gate.egress.hosts.hosts)
+
+    said, known = asyncio.run(play())
+    assert [said[name]["policies"] for name in asked] == [["papers"], ["papers"], [], []]
+    assert [said[name]["path_class"] for name in asked] == [None, "search", None, None]
+    assert [row["budget"] for row in said["class"]["budgets"] if not row["budget"].startswith("papers:")] == [
+        "papers#search: requests per 1s"
+    ]
+    assert all(row["state"] == "ready" for row in said["policy"]["budgets"])
+    assert [said[name]["unknown"] is None for name in asked] == [True, True, False, True]
+    assert "policy_host" in said["denied"]["refused"]
+    assert known == 0  # who asks makes no host known
+
+
 def test_without_a_file_it_is_said_that_only_presets_were_looked_at(nobody):
     assert "none of the presets" in call("https://papers.example/", "--gate", nobody).output

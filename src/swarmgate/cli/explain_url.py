@@ -1,7 +1,7 @@
 """
 `swarmgate explain URL`: what a URL is to the gate, which policies hold for it, what they yield, and what is left.
 
-The configuration answers all but the last; that is asked of a running gate, if one answers.
+A running gate answers for itself. Without one, and for what a file would change, the configuration does.
 """
 
 import json
@@ -19,7 +19,7 @@ from swarmgate.cli.check import KINDS
 from swarmgate.cli.configured import read
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
-from swarmgate.cli.gateway import ask_of
+from swarmgate.cli.gateway import budgets_of
 from swarmgate.cli.listing import Listing
 from swarmgate.config import Config
 from swarmgate.core.compiler import Unit
@@ -29,8 +29,9 @@ from swarmgate.core.routing import Budget
 from swarmgate.core.target import ParsedUrl, Target, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import Judged, Policy, counts_requests, judge
-from swarmgate.gate.egress.hosts import GROUP, joint, places
+from swarmgate.gate.egress.hosts import GROUP, places
 from swarmgate.gate.egress.plan import EgressPlan, forbidden, forbidden_port
+from swarmgate.gate.view.directory import owner_of
 from swarmgate.wiring.egress import egress_plan
 
 _KINDS = {kind.name.lower(): word for kind, word in KINDS.items()}
@@ -65,14 +66,17 @@ def explain_url(url: str, method: str, file: Path | None, gate: str, *, as_json:
     except BadTarget as bad:
         print(f"{bad.reason}: {bad}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    live = _live(gate, found)
-    rows = [_row(one, live.pop(one.name, {})) for one in found.budgets]
-    rows += [_row(one, {"state": "only watches"}) for one in found.watched]
-    rows += [_met(seen) for name, seen in live.items() if name.endswith((RATE, CAP)) or name == places(found.group)]
+    answer = _live(gate, url, method.upper())
+    live, refused = answer or ({}, "")
+    is_live = file is None and answer is not None
+    rows = [_row(one, live.pop(one.name, {})) for one in found.budgets if one.name in live or not is_live]
+    rows += [_row(one, {"state": "only watches"}) for one in found.watched if not is_live]
+    rows += [_met(seen) for name, seen in live.items() if is_live or _is_learned(name) or name == places(found.group)]
+    said = as_object(found, told, rows) | (_of_gate(rows, refused) if is_live else {})
     if as_json:
-        print(json.dumps(as_object(found, told, rows), indent=2))
+        print(json.dumps(said, indent=2))
     else:
-        _show(found, told, rows, is_told=file is not None)
+        _show(said, nowhere=("none" if file or is_live else "none of the presets; --config names your own"))
 
 
 def explained(url: str, method: str, told: Config) -> Explained:
@@ -111,20 +115,31 @@ def _refusal(plan: EgressPlan, target: Target, policy: Policy) -> str:
     return "" if why is None else f"{why.reason}: {why.detail}"
 
 
-def _live(gate: str, found: Explained) -> dict[str, dict[str, Any]]:
-    """Its budgets in the gate, by name, learned ones too; none if no gate answers, which is said on the way."""
-    policies = [one.name for one in found.policies if one.budgets and not one.shadow]
-    group = GROUP + found.group
-    learned = [joint(found.parsed.target).authority, group] if found.unknown else []
-    names = {places(found.group), *(name + kind for name in learned for kind in (RATE, CAP))}
+def _live(gate: str, url: str, method: str) -> tuple[dict[str, dict[str, Any]], str] | None:
+    """What the gate takes a request from, by name, and why it refuses it; None if no gate answers, which is said on the way."""
     try:
-        rows = [row for name in policies for row in ask_of(gate, name)]
-        rows += [
-            row for name in dict.fromkeys((*learned, group)) for row in ask_of(gate, name) if row["budget"] in names
-        ]
+        rows, refused = budgets_of(gate, url, method)
     except typer.Exit:
-        return {}
-    return {row["budget"]: row for row in rows}
+        return None
+    return {row["budget"]: row for row in rows}, refused
+
+
+def _is_learned(budget: str) -> bool:
+    return budget.endswith((RATE, CAP))
+
+
+def _of_gate(rows: list[dict[str, Any]], refused: str) -> dict[str, Any]:
+    """What the budgets of a running gate tell of its policies, which may be others than those of the presets."""
+    stated = [row for row in rows if not _is_learned(row["budget"]) and not row["budget"].startswith(GROUP)]
+    classes = [name for row in stated if (name := row["budget"].partition("#")[2].partition(":")[0])]
+    counted = any(row["unit"] in {Unit.REQUESTS, Unit.POINTS} for row in stated)
+    return {
+        "path_class": next(iter(classes), None),
+        "refused": refused or None,
+        "policies": list(dict.fromkeys(owner_of(row["budget"]) for row in stated)),
+        "watching": [],
+        "unknown": None if counted or refused else {"begins_at": None, "ceiling": None},
+    }
 
 
 def _row(one: Budget, seen: dict[str, Any]) -> dict[str, Any]:
@@ -153,24 +168,23 @@ def _met(seen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _show(found: Explained, told: Config, rows: list[dict[str, Any]], *, is_told: bool) -> None:
+def _show(said: dict[str, Any], nowhere: str) -> None:
     console = Console()
     facts = Table.grid(padding=(0, 2))
-    said = as_object(found, told, rows)
     facts.add_row("target", cell(said["target"]))
     facts.add_row("sent as", cell(said["url"]))
-    shared = ", what is unknown of it one budget" if found.unknown else ""
+    shared = ", what is unknown of it one budget" if said["unknown"] else ""
     facts.add_row("group", cell(f"{said['group']} (its hosts share its places{shared})"))
-    nowhere = "none" if is_told else "none of the presets; --config names your own"
     facts.add_row("policies", ", ".join(said["policies"]) or nowhere)
     facts.add_row("path class", said["path_class"] or "none")
-    if found.refused:
-        facts.add_row("refused", cell(found.refused))
-    if found.unknown:
-        facts.add_row(
-            "requests", f"nothing counts them: begins at {told.egress.unknown}, grows to {told.egress.ceiling}"
-        )
+    if said["refused"]:
+        facts.add_row("refused", cell(said["refused"]))
+    if said["unknown"]:
+        begins, ceiling = said["unknown"]["begins_at"], said["unknown"]["ceiling"]
+        how = f"begins at {begins}, grows to {ceiling}" if begins else "learned from the host's answers"
+        facts.add_row("requests", f"nothing counts them: {how}")
     console.print(facts)
+    rows = said["budgets"]
     if not rows:
         return
     table = Listing("budget", "limit", "kind", "a request costs", "yields", "state", "left P0/P1/P2")
@@ -195,4 +209,4 @@ def _cost(units: int, unit: str) -> str:
 def _yield(row: dict[str, Any]) -> str:
     if row["yields_permille"] is not None:
         return f"{row['yields_permille'] / 10:g} %"
-    return "learned" if row["budget"].endswith((RATE, CAP)) else ""
+    return "learned" if _is_learned(row["budget"]) else ""

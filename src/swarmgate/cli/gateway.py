@@ -26,11 +26,12 @@ def ask(gate: str, path: str, /, **query: str) -> Any:
         return json.loads(response.read())
 
 
-def ask_of(gate: str, target: str) -> list[dict[str, Any]]:
-    """The budgets of one target, host, group or policy; none if the gate does not know it. Ends the program as `ask` does."""
-    with _answer(gate, "budgets", {"target": target}, ANSWER_S, also=400) as response:
-        found: list[dict[str, Any]] = json.loads(response.read()).get("budgets", [])
-        return found
+def budgets_of(gate: str, url: str, method: str) -> tuple[list[dict[str, Any]], str]:
+    """The budgets that a request takes from, and why it would be refused, empty if it would not. Ends the program as `ask` does."""
+    with _answer(gate, "budgets", {"url": url, "method": method}, ANSWER_S, also=400) as response:
+        said = json.loads(response.read())
+    refused = str(said.get("error", {}).get("message", ""))
+    return said.get("budgets", []), refused.partition("url: ")[2] or refused
 
 
 def events(gate: str, path: str) -> Iterator[dict[str, Any]]:

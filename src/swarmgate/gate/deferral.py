@@ -5,11 +5,13 @@ A deferral is a 429 that SDKs raise as their rate limit error. Instants are told
 nobody else's. Limits are told as their owner published them; what they compile to is the gate's business.
 """
 
+from math import gcd
 from typing import NamedTuple
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.backoff import jitter
 from swarmgate.core.compiler import Published
+from swarmgate.core.lesson import RATE
 from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
@@ -90,6 +92,9 @@ class Deferrals:
         limit, window_ms = blocker.limit, blocker.window_ms
         if published is not None and base == blocker.budget:
             limit, window_ms = published.amount, published.window_ms
+        elif limit and blocker.budget.endswith(RATE):  # kept in finer units than anybody counts by (core/lesson.py)
+            shared = gcd(limit, window_ms)
+            limit, window_ms = limit // shared, window_ms // shared
         return {
             "budget": blocker.budget,
             "policy": _policy(published),

@@ -254,7 +254,8 @@ class Gate:
             window.budgets.watching = self.egress.desk.shadow.seen
             met = self.egress.hosts.met
             window.budgets.knows, window.budgets.has_met = met.knows, met.has_met
-            window.finder.by_url = UrlFinder(self.egress.hosts, self.clock).find
+            urls = UrlFinder(self.egress.hosts, self.clock)
+            window.finder.by_url, window.budgets.of_url = urls.find, urls.budgets
         views = window.surface(self._loop, self.desk, self.callers.ended, plan.prices)
         self.front.serve_below(VIEWS, views)
         return window.look

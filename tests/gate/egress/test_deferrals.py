@@ -131,3 +131,17 @@ def test_a_deferral_uses_no_retry_and_its_ticket_keeps_its_place():
     statuses, paths = asyncio.run(act())
     assert statuses == [200, 200]
     assert paths == ["/", "/early", "/late"]
+
+
+def test_what_is_learned_beside_a_limit_is_told_in_units_that_people_count_by():
+    text = '[egress]\npresets = "off"\n[policies.papers]\nhosts = ["a.org"]\nlimits = ["3 per 10s"]\n'
+
+    async def play():
+        async with stage(text=text) as on:
+            return [await on.get("http://a.org/") for _ in range(4)][-1]
+
+    blocking = asyncio.run(play()).said["deferral"]["blocking"]
+    assert {one["budget"]: (one["limit"], one["window_ms"]) for one in blocking} == {
+        "papers: requests per 10s": (3, 10_000),
+        "papers: requests per 10s:learned:rate": (3, 10_000),
+    }

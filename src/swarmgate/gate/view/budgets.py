@@ -28,7 +28,8 @@ class Budgets:
     """
     The budgets of one book, as JSON values; `watching` tells what policies that only watch have seen.
 
-    `knows` tells whether a team may know of a host that somebody has met, `has_met` whether it calls it itself.
+    `knows` tells whether a team may know of a host that somebody has met, `has_met` whether it calls it itself; `of_url` finds
+    what a request to a URL takes from.
     """
 
     def __init__(self, book: Book, now_ms: Callable[[], int], directory: Directory) -> None:
@@ -38,12 +39,21 @@ class Budgets:
         self.watching: Callable[[], Iterable[Watching]] = lambda: ()
         self.knows: Knows = lambda _team, _name: True
         self.has_met: Knows = lambda _team, _host: True
+        self.of_url: Callable[[str, str, Scope], Iterable[str]] | None = None
 
     def read(self, query: Query, viewer: Scope = NOBODY) -> object:
-        """Everything that the viewer may see, or one target's; with `units`, when so many will be free. Errors: `BadInput`."""
-        target, asked = words(query, "target", "units")
+        """
+        Everything that the viewer may see, or one target's, or all that a request to a URL takes from; with `units`, when so many
+        will be free.
+
+        Errors: `BadInput`.
+        """
+        target, url, method, asked = words(query, "target", "url", "method", "units")
         units = number("units", asked, 1, MOST_UNITS, 1)
-        all_names = self.directory.of_target(target) if target else self.directory.names
+        if url and self.of_url is not None:
+            all_names = [name for name in self.of_url(url, method or "GET", viewer) if name in self.directory.published]
+        else:
+            all_names = self.directory.of_target(target) if target else self.directory.names
         names = list(filter(self.seen_by(viewer), all_names))
         if target and not names:
             raise BadInput("target", f"{target[:80]!r} has no budget here")

@@ -7,6 +7,7 @@ host known, so a plan with a million names costs nothing afterwards.
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
+from swarmgate.core.record import Rung
 from swarmgate.core.scope import Scope
 from swarmgate.core.target import parse_target
 from swarmgate.core.target_errors import BadTarget
@@ -14,6 +15,7 @@ from swarmgate.core.target_policy import judge
 from swarmgate.gate.egress.desk import USUAL_ANSWER_BYTES
 from swarmgate.gate.egress.hosts import Hosts, joint
 from swarmgate.gate.egress.plan import forbidden, forbidden_port
+from swarmgate.gate.view.directory import taken
 from swarmgate.gate.view.finder import found_at
 from swarmgate.gate.view.plans import PlanStep, StepWays
 from swarmgate.ports import Clock
@@ -32,7 +34,12 @@ class UrlFinder:
         self._scratch: Hosts | None = None
 
     def find(self, asked: PlanStep, viewer: Scope) -> StepWays:
-        """Errors: `BadInput` for what is no URL of a target, or of none that the viewer, or anybody, may call."""
+        """Errors: as `rung`."""
+        rung = self.rung(asked, viewer)
+        return found_at(rung, (0, asked.bytes or USUAL_ANSWER_BYTES), self._clock.now_ms(), self._fresh)
+
+    def rung(self, asked: PlanStep, viewer: Scope) -> Rung:
+        """What a request takes. Errors: `BadInput` for what is no URL of a target, or of none that the viewer, or anybody, may call."""
         try:
             url = parse_target(asked.url)
         except BadTarget as bad:
@@ -46,9 +53,12 @@ class UrlFinder:
             raise BadInput("url", f"may not be called ({why.reason.value}). {why.detail}")
         host = self._hosts.hosts.get(joint(target))
         rung = host.rungs.get(target._replace(path_class=judged.path_class)) if host is not None else None
-        if rung is None:
-            rung = self._register(now_ms).place(target, asked.method, url.path).rung
-        return found_at(rung, (0, asked.bytes or USUAL_ANSWER_BYTES), now_ms, self._fresh)
+        return rung or self._register(now_ms).place(target, asked.method, url.path).rung
+
+    def budgets(self, url: str, method: str, viewer: Scope) -> list[str]:
+        """What a request to a URL takes from, by name. Errors: as `rung`."""
+        routes = self.rung(PlanStep(id="url", url=url, method=method), viewer).routes.values()
+        return [name for made in routes for name in taken(made)]
 
     def _register(self, now_ms: int) -> Hosts:
         """One for all steps that are found at about one time; two steps to one new host share its budgets."""
