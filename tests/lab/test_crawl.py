@@ -66,6 +66,31 @@ def test_hosts_of_a_crawl_are_targets_with_its_limits_unless_a_table_has_others(
     assert len(few.targets) < len(whole.targets) == 970
 
 
+OWNERS = """
+[[crawls.group_limits]]
+kind = "sliding_log"
+limit = 2
+window_ms = 1_000
+"""
+
+
+def test_hosts_of_one_owner_have_limits_together_too():
+    world = World(resized(parse(TEXT + OWNERS, "c"), 100, None), 1)
+    groups: dict[str, set[str]] = {}
+    for name, policy in world.policies.items():
+        (one,) = policy.shared
+        assert one.name in {demand[0] for demand in policy.rung().routes["key-1"].fixed}
+        groups.setdefault(one.name, set()).add(name)
+    assert len(groups) < len(world.policies) == 970
+    assert groups["group wikipedia.org:0"] == {"en.wikipedia.org", "zh.wikipedia.org"}
+
+
+def test_a_limit_of_owners_that_no_gate_could_keep_is_told():
+    with pytest.raises(FileError) as caught:
+        parse(TEXT + OWNERS.replace("limit = 2", "limit = 2_251_799_813_685_249"), "c")
+    assert [problem.field for problem in caught.value.problems] == ["crawls[0].group_limits[0].limit"]
+
+
 @pytest.mark.parametrize(
     ("trace", "says"),
     [("deep-reserch", "is no file"), ("chatdev", "names no hosts"), ("/", "directory")],
