@@ -219,6 +219,33 @@ def test_a_refused_key_leaves_and_its_error_is_not_shown():
         asyncio.run(play(folder))
 
 
+def test_a_gate_that_stops_closes_no_connection_under_a_request():
+    async def held(stand_in, _hit, writer):
+        await stand_in.go_on.wait()
+        writer.write(whole(UNARY))
+
+    async def play():
+        async with stage(held) as on:
+            ask = b"POST /v1/embeddings HTTP/1.1\r\nhost: g\r\ncontent-length: 13\r\n\r\n" + b'{"model":"m"}'
+            idle, busy = [await asyncio.open_connection("127.0.0.1", on.port) for _ in range(2)]
+            busy[1].write(ask)
+            await eventually(lambda: on.stand_in.hits and len(on.gate.doors) == 2)
+            stopped = asyncio.ensure_future(on.gate.stop(drain_s=5))
+            await asyncio.sleep(0)
+            idle[1].write(ask)
+            refused = await idle[0].read()  # to its end: it was closed
+            on.stand_in.go_on.set()
+            answered = await busy[0].read()
+            assert await stopped == 0
+            for said, status in ((refused, b"503"), (answered, b"200")):
+                assert said.startswith(b"HTTP/1.1 " + status)
+                assert b"\r\nconnection: close\r\n" in said
+            idle[1].close()
+            busy[1].close()
+
+    asyncio.run(play())
+
+
 def test_se_09_a_gate_that_stops_tells_whoever_is_still_there():
     async def endless(stand_in, _hit, writer):
         writer.write(STREAM_HEAD + framed(token("a")))

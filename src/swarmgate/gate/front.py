@@ -74,6 +74,7 @@ class Front:
         self.own: set[bytes] = set()
         self.keeper: Keeper | None = None
         self.refused = 0
+        self.is_closing = False  # from now on each answer is the last on its connection
 
     def serve_below(self, prefix: bytes, surface: Surface) -> None:
         """Let `surface` alone have every path that begins with `prefix` and no longer prefix, and is no exact one."""
@@ -83,6 +84,8 @@ class Front:
     def on_request(self, end: ClientEnd, head: RequestHead) -> None:
         """Find the surface; a path without one, and who may not come in, is answered here."""
         path = head.target
+        if self.is_closing:
+            head.keep_alive = False
         if self.keeper is not None and (why := self.keeper.refuses(head.fields)) is not None:
             end.respond(*self._kept_out(end, head, why))
             return

@@ -132,6 +132,11 @@ class Door(ClientEnd):
         super().connection_lost(exc)
         self._open_doors.discard(self)
 
+    def make_last(self) -> None:
+        """Let a client know with the answer in flight that no other will follow: a close under a request resets it."""
+        if self.head is not None:
+            self.head.keep_alive = False
+
     def shut(self) -> None:
         """Close it once what was written has left."""
         self._close()
@@ -301,7 +306,9 @@ class Gate:
 
     async def stop(self, drain_s: float = DRAIN_S) -> int:
         """End in order; the number of calls that were still open when the time for it was over."""
-        self.desk.is_stopping = True
+        self.desk.is_stopping = self.front.is_closing = True
+        for door in self.doors:
+            door.make_last()
         if self._server is not None:
             self._server.close()
         self._drained.clear()
