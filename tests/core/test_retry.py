@@ -29,7 +29,7 @@ BAD_REQUEST = classify(Signal(400))
     [
         (OK, WRITE, Action.RELAY, RetryReason.ANSWERED),
         (BAD_REQUEST, READ, Action.RELAY, RetryReason.FINAL),
-        (TOO_LARGE, READ._replace(next_rung=True, other_key=True), Action.RELAY, RetryReason.FINAL),
+        (TOO_LARGE, READ._replace(rungs_below=1, other_key=True), Action.RELAY, RetryReason.FINAL),
         (BROKEN, READ, Action.RETRY_AT, RetryReason.RETRY),
         (LOST, READ, Action.RETRY_AT, RetryReason.RETRY),
         (OVERLOADED, READ, Action.RETRY_AT, RetryReason.RETRY),
@@ -39,34 +39,44 @@ BAD_REQUEST = classify(Signal(400))
         (BROKEN, READ._replace(deadline_ms=NOW_MS + 1), Action.RELAY, RetryReason.WAIT_BEYOND_DEADLINE),
         (
             BROKEN,
-            READ._replace(deadline_ms=NOW_MS + 1, next_rung=True),
+            READ._replace(deadline_ms=NOW_MS + 1, rungs_below=1),
             Action.NEXT_RUNG,
             RetryReason.WAIT_WORTH_A_RUNG,
         ),
         (BROKEN, READ._replace(budget_left=0), Action.RELAY, RetryReason.RETRY_BUDGET_EMPTY),
-        (BROKEN, READ._replace(budget_left=0, next_rung=True), Action.NEXT_RUNG, RetryReason.RETRY_BUDGET_EMPTY),
-        (BROKEN, READ._replace(next_rung=True), Action.RETRY_AT, RetryReason.RETRY),
-        (BROKEN, READ._replace(next_rung=True, sends_on_rung=2), Action.NEXT_RUNG, RetryReason.RUNG_FAILED_TWICE),
+        (BROKEN, READ._replace(budget_left=0, rungs_below=1), Action.NEXT_RUNG, RetryReason.RETRY_BUDGET_EMPTY),
+        (BROKEN, READ._replace(rungs_below=1), Action.RETRY_AT, RetryReason.RETRY),
+        (BROKEN, READ._replace(rungs_below=1, sends_on_rung=2), Action.NEXT_RUNG, RetryReason.RUNG_FAILED_TWICE),
+        (BROKEN, READ._replace(rungs_below=2), Action.RETRY_AT, RetryReason.RETRY),
+        (BROKEN, READ._replace(rungs_below=2, retries=1), Action.NEXT_RUNG, RetryReason.SENDS_KEPT_FOR_RUNGS),
+        (BROKEN, READ._replace(rungs_below=1, retries=2), Action.NEXT_RUNG, RetryReason.SENDS_KEPT_FOR_RUNGS),
+        (BROKEN, READ._replace(rungs_below=3), Action.NEXT_RUNG, RetryReason.SENDS_KEPT_FOR_RUNGS),
         (BROKEN_FOR_LONG, READ, Action.RETRY_AT, RetryReason.RETRY),
-        (BROKEN_FOR_LONG, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
-        (OVERLOADED, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.MODEL_FAILED),
-        (SLOW, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.MODEL_FAILED),
-        (SLOW, READ._replace(next_rung=True, retries=3), Action.DEAD_LETTER, RetryReason.RETRIES_USED_UP),
+        (BROKEN_FOR_LONG, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
+        (OVERLOADED, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.MODEL_FAILED),
+        (SLOW, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.MODEL_FAILED),
+        (SLOW, READ._replace(rungs_below=1, retries=3), Action.DEAD_LETTER, RetryReason.RETRIES_USED_UP),
         (BAD_KEY, READ._replace(other_key=True), Action.OTHER_KEY, RetryReason.KEY_DEAD),
-        (BAD_KEY, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.NO_KEY_LEFT),
+        (
+            BAD_KEY,
+            READ._replace(other_key=True, rungs_below=1, retries=2),
+            Action.NEXT_RUNG,
+            RetryReason.SENDS_KEPT_FOR_RUNGS,
+        ),
+        (BAD_KEY, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.NO_KEY_LEFT),
         (BAD_KEY, READ, Action.RELAY, RetryReason.NO_KEY_LEFT),
         (RATE, READ._replace(other_key=True), Action.OTHER_KEY, RetryReason.OTHER_KEY_FREE),
         (RATE, READ._replace(other_key=True, tried_other_key=True), Action.LINE, RetryReason.LIMIT_REACHED),
         (RATE, READ, Action.LINE, RetryReason.LIMIT_REACHED),
         (RATE, READ._replace(retries=3), Action.LINE, RetryReason.LIMIT_REACHED),
-        (RATE, READ._replace(next_rung=True), Action.LINE, RetryReason.LIMIT_REACHED),
-        (LATER, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
-        (LATER, READ._replace(next_rung=True, retries=3), Action.LINE, RetryReason.LIMIT_REACHED),
+        (RATE, READ._replace(rungs_below=1), Action.LINE, RetryReason.LIMIT_REACHED),
+        (LATER, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
+        (LATER, READ._replace(rungs_below=1, retries=3), Action.LINE, RetryReason.LIMIT_REACHED),
         (TOMORROW, READ, Action.RELAY, RetryReason.WAIT_BEYOND_DEADLINE),
-        (TOMORROW, READ._replace(next_rung=True), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
+        (TOMORROW, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
         (BUSY, READ._replace(other_key=True), Action.LINE, RetryReason.LIMIT_REACHED),
         (LOST, WRITE, Action.UNKNOWN_EFFECT, RetryReason.WRITE_ANSWER_LOST),
-        (SLOW, WRITE._replace(next_rung=True), Action.UNKNOWN_EFFECT, RetryReason.WRITE_ANSWER_LOST),
+        (SLOW, WRITE._replace(rungs_below=1), Action.UNKNOWN_EFFECT, RetryReason.WRITE_ANSWER_LOST),
         (BROKEN, WRITE, Action.RELAY, RetryReason.WRITE_NOT_REPEATED),
         (RATE, WRITE._replace(other_key=True), Action.RELAY, RetryReason.WRITE_NOT_REPEATED),
         (LOST, WRITE._replace(bytes_left=False), Action.RETRY_AT, RetryReason.RETRY),
@@ -88,7 +98,8 @@ calls = st.builds(
     st.integers(NOW_MS - 10, NOW_MS + 200_000),
     st.integers(-1, 5),
     st.integers(0, 5),
-    *[st.booleans()] * 6,
+    *[st.booleans()] * 5,
+    st.integers(0, 4),
     st.integers(-1, 5),
 )
 
@@ -114,7 +125,7 @@ def test_every_decision_keeps_the_promises(call, outcome):
         assert call.budget_left > 0
         assert decision.counts
     if decision.action is Action.NEXT_RUNG:
-        assert call.next_rung
+        assert call.rungs_below
         assert decision.counts
     if decision.action is Action.UNKNOWN_EFFECT:
         assert outcome.kind is not Kind.OK
@@ -126,7 +137,7 @@ def test_a_call_is_sent_at_most_four_times_beside_its_waits_for_limits(endings, 
     call, now_ms, sends, refused = READ._replace(deadline_ms=10**9), 0, 0, 0
     for outcome in endings:
         sends += 1
-        decision = decide(call._replace(next_rung=rungs > 1, other_key=True), outcome, now_ms)
+        decision = decide(call._replace(rungs_below=rungs - 1, other_key=True), outcome, now_ms)
         if decision.action in {Action.RELAY, Action.DEAD_LETTER, Action.UNKNOWN_EFFECT}:
             break
         now_ms = decision.at_ms
@@ -139,6 +150,21 @@ def test_a_call_is_sent_at_most_four_times_beside_its_waits_for_limits(endings, 
             tried_other_key=decision.action is Action.OTHER_KEY,
         )
     assert sends - refused <= MOST_RETRIES + 1
+
+
+@given(st.lists(st.sampled_from([BROKEN, SLOW, OVERLOADED, BAD_KEY, LOST]), min_size=4, max_size=4), st.integers(1, 4))
+def test_no_rung_of_four_is_left_untried(endings, rungs):
+    call, below = READ._replace(deadline_ms=10**9), rungs - 1
+    for outcome in endings:
+        decision = decide(call._replace(rungs_below=below, other_key=True), outcome, 0)
+        if decision.action is Action.DEAD_LETTER:
+            break
+        down = decision.action is Action.NEXT_RUNG
+        below -= down
+        call = call._replace(
+            retries=call.retries + decision.counts, sends_on_rung=1 if down else call.sends_on_rung + 1
+        )
+    assert below == 0
 
 
 def test_a_target_that_always_fails_sees_a_tenth_more():

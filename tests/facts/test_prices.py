@@ -62,6 +62,25 @@ def test_the_operators_prices_outrank_the_list():
     assert book.cost_micro("unknown", "", million) is None
 
 
+@pytest.mark.parametrize(
+    ("target", "model", "dollars"),
+    [
+        ("up", "large", 7),
+        ("small", "large", 1),
+        ("up", "large-2", 6),
+        ("up", "any", 3),
+        ("uphill", "any", 3),
+        ("up", "one", 9),
+        ("elsewhere", "any", 0),
+    ],
+)
+def test_the_price_that_says_more_outranks_the_one_that_says_less(target, model, dollars):
+    said = {"*": 0, "up*": 3, "large": 7, "large-*": 6, "small/*": 1, "up/one": 9}
+    tables = parse("".join(f'[prices."{name}"]\ninput = {usd}\noutput = 0\n' for name, usd in said.items()), {}).prices
+    book = PriceBook({name: table.price for name, table in tables.items()})
+    assert book.cost_micro(model, "", Used(1_000_000, 0), target) == dollars * 1_000_000
+
+
 @pytest.mark.parametrize("price", ["-1", "true", '"much"', '"NaN"', "1e9"])
 def test_what_is_no_price(price):
     with pytest.raises(FileError, match="dollars per million tokens"):

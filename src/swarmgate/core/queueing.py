@@ -27,7 +27,7 @@ from swarmgate.core.events import OwnAnswer, StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
-from swarmgate.core.rungs import Tried, has_fit, remember, step_to
+from swarmgate.core.rungs import Tried, count_fit, remember, step_to
 
 LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
 RENEW_MS = 30_000
@@ -219,9 +219,14 @@ def next_rung(call: Call, passed_over: Reason | None, now_ms: int) -> Commands:
     return (*left, *connect(call, None, now_ms))
 
 
+def rungs_below(call: Call) -> int:
+    """How many the call may still step down to: another target does not know what a write has done already (P7)."""
+    return 0 if call.written else count_fit(call, call.rung + 1)
+
+
 def has_next_rung(call: Call) -> bool:
-    """Whether there is one, and the call may go there: another target does not know what a write has done already (P7)."""
-    return call.rung + 1 < len(call.rungs) and not call.written and has_fit(call, call.rung + 1)
+    """Whether there is one."""
+    return rungs_below(call) > 0
 
 
 def leave(call: Call) -> Commands:

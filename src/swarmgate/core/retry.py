@@ -56,8 +56,8 @@ class CallFacts(NamedTuple):
     `bytes_left`: a byte of the request went out in this attempt. `honours_key`: the target itself honours the
     idempotency key that the call carries. `content_sent`: the client has seen content. `other_key`: the ring, after it
     heard this outcome, has a candidate; `tried_other_key`: one was tried since the call last stood in line.
-    `sends_on_rung` counts the sends at this rung including the failed one, `retries` those of the call so far,
-    `budget_left` those that the target's `RetryBudget` still allows.
+    `sends_on_rung` counts the sends at this rung including the failed one, `rungs_below` the rungs that may serve it next,
+    `retries` those of the call so far, `budget_left` those that the target's `RetryBudget` still allows.
     """
 
     request_id: str
@@ -70,7 +70,7 @@ class CallFacts(NamedTuple):
     content_sent: bool = False
     other_key: bool = False
     tried_other_key: bool = False
-    next_rung: bool = False
+    rungs_below: int = 0
     budget_left: int = 1
 
 
@@ -103,6 +103,7 @@ class RetryReason(StrEnum):
     KEY_DEAD = "key_dead"
     NO_KEY_LEFT = "no_key_left"
     MODEL_FAILED = "model_failed"
+    SENDS_KEPT_FOR_RUNGS = "sends_kept_for_rungs"
     RUNG_FAILED_TWICE = "rung_failed_twice"
     RETRY_BUDGET_EMPTY = "retry_budget_empty"
     RETRY = "retry"
@@ -147,7 +148,7 @@ class _Case(NamedTuple):
 
     @property
     def worth_a_rung(self) -> bool:
-        return self.call.next_rung and (self.too_late or self.at_ms - self.now_ms > RUNG_MS)
+        return self.call.rungs_below > 0 and (self.too_late or self.at_ms - self.now_ms > RUNG_MS)
 
 
 _UNANSWERED = frozenset(ending.value for ending in Ending if ending is not Ending.ANSWERED)
@@ -168,12 +169,17 @@ _RULES: tuple[tuple[RetryReason, Action, Callable[[_Case], bool]], ...] = (
     (RetryReason.WAIT_WORTH_A_RUNG, Action.NEXT_RUNG, lambda c: c.limited and c.worth_a_rung and _retries_left(c.call)),
     (RetryReason.WAIT_BEYOND_DEADLINE, Action.RELAY, lambda c: c.limited and c.too_late),
     (RetryReason.LIMIT_REACHED, Action.LINE, lambda c: c.limited),
-    # Failures: each further send is a retry.
+    # Failures: each further send is a retry; each rung below is to have one.
     (RetryReason.RETRIES_USED_UP, Action.DEAD_LETTER, lambda c: not _retries_left(c.call)),
+    (RetryReason.MODEL_FAILED, Action.NEXT_RUNG, lambda c: c.verdict is Verdict.OTHER_MODEL and c.call.rungs_below > 0),
+    (
+        RetryReason.SENDS_KEPT_FOR_RUNGS,
+        Action.NEXT_RUNG,
+        lambda c: 0 < c.call.rungs_below >= MOST_RETRIES - c.call.retries,
+    ),
     (RetryReason.KEY_DEAD, Action.OTHER_KEY, lambda c: c.verdict is Verdict.KEY_DEAD and c.call.other_key),
     (RetryReason.NO_KEY_LEFT, Action.NEXT_RUNG, lambda c: c.verdict is Verdict.KEY_DEAD),
-    (RetryReason.MODEL_FAILED, Action.NEXT_RUNG, lambda c: c.verdict is Verdict.OTHER_MODEL and c.call.next_rung),
-    (RetryReason.RUNG_FAILED_TWICE, Action.NEXT_RUNG, lambda c: c.call.next_rung and c.call.sends_on_rung > 1),
+    (RetryReason.RUNG_FAILED_TWICE, Action.NEXT_RUNG, lambda c: c.call.rungs_below > 0 and c.call.sends_on_rung > 1),
     (RetryReason.WAIT_WORTH_A_RUNG, Action.NEXT_RUNG, lambda c: c.worth_a_rung),
     (RetryReason.WAIT_BEYOND_DEADLINE, Action.RELAY, lambda c: c.too_late),
     (RetryReason.RETRY_BUDGET_EMPTY, Action.NEXT_RUNG, lambda c: c.call.budget_left < 1),
@@ -190,7 +196,7 @@ def decide(call: CallFacts, outcome: Outcome, now_ms: int) -> RetryDecision:
     at_ms = now_ms + delay_ms(call.request_id, max(0, call.retries), outcome.hint_ms)
     case = _Case(call, outcome, now_ms, at_ms)
     reason, action = next((reason, action) for reason, action, applies in _RULES if applies(case))
-    if action is Action.NEXT_RUNG and not call.next_rung:
+    if action is Action.NEXT_RUNG and not call.rungs_below:
         action = Action.RELAY
     waits = action in {Action.RETRY_AT, Action.LINE} or (action is Action.RELAY and case.limited)
     counts = action in {Action.RETRY_AT, Action.NEXT_RUNG} or (

@@ -42,9 +42,9 @@ def _unfit_at(index: int, call: "Call") -> Reason | None:
     return unfit(call.rungs[index], call)
 
 
-def has_fit(call: "Call", first: int) -> bool:
-    """Whether a rung at or below `first` may serve the call."""
-    return any(_unfit_at(index, call) is None for index in range(first, len(call.rungs)))
+def count_fit(call: "Call", first: int) -> int:
+    """How many rungs at or below `first` may serve the call."""
+    return sum(_unfit_at(index, call) is None for index in range(first, len(call.rungs)))
 
 
 def step_to(call: "Call", first: int) -> bool:

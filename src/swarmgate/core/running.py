@@ -18,11 +18,11 @@ from swarmgate.core.queueing import (
     connect,
     crowded_out,
     end,
-    has_next_rung,
     leave,
     leave_and_end,
     names_used_up,
     next_rung,
+    rungs_below,
     synthetic,
     tried,
 )
@@ -260,7 +260,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
         content_sent=call.committed,
         other_key=rung.ring.ready(now_ms),
         tried_other_key=call.other_key_tried,
-        next_rung=has_next_rung(call),
+        rungs_below=rungs_below(call),
         budget_left=rung.retries.left(now_ms),
     )
     decision = decide(facts, outcome, now_ms)

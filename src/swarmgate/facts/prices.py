@@ -66,14 +66,18 @@ class PriceBook:
         return (found.context_tokens or 0) if found is not None else 0
 
     def own(self, model: str, target: str = "") -> Price | None:
-        """The operator's own price; the list is not read."""
-        for name in (f"{target}/{model}", model):
-            if name in self._own:
-                return self._own[name]
-            beginnings = [key for key in self._own if key[-1:] == "*" and name.startswith(key[:-1])]
-            if beginnings:
-                return self._own[max(beginnings, key=len)]
-        return None
+        """
+        The operator's own price; the list is not read.
+
+        A name outranks a beginning, what names the target outranks the model alone, and a longer beginning a shorter one.
+        """
+        full = f"{target}/{model}"
+        beginnings = [
+            key for key in self._own if key[-1:] == "*" and (full.startswith(key[:-1]) or model.startswith(key[:-1]))
+        ]
+        beginnings.sort(key=len, reverse=True)
+        at_target = [key for key in beginnings if key.startswith(f"{target}/")]
+        return next((self._own[key] for key in (full, *at_target, model, *beginnings) if key in self._own), None)
 
     def _look_up(self, model: str, provider: str, target: str) -> Price | None:
         own = self.own(model, target)
