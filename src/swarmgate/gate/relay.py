@@ -29,7 +29,7 @@ from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
-from swarmgate.http1.head import RequestHead
+from swarmgate.http1.head import RequestHead, ResponseHead
 from swarmgate.http1.render import header_lines
 
 SPEAKS_EVERY_MS = 10_000
@@ -93,9 +93,7 @@ class Relay:
         self.counter = counter
         self.desk = counter.desk
         self.parts: list[bytes] = []  # of the request's body
-        self.rest: Sequence[
-            memoryview
-        ] = ()  # of the present attempt's request, where it is too long to be in one piece
+        self.rest: Sequence[memoryview] = ()  # of the present attempt's request, if it is too long to be in one piece
         self._size = 0
         self._long: LongBody | None = None  # the body, if it is long
         self._speaks_ms = 0
@@ -208,29 +206,34 @@ class Relay:
         """Show the answer: whole if it is, else what is held and then whatever comes."""
         attempt, end = call.wire, self.end
         assert isinstance(attempt, Attempt)
-        if attempt.whole:
-            self._show_whole(attempt)
+        head, secret = attempt.head, _NEVER
+        assert head is not None
+        if not attempt.whole:
+            self._show_begun(call, attempt, end, head)
             return
+        if call.route is not None:  # whoever answers with what it was asked shows our key (reliability SC-02)
+            secret = attempt.target.secrets.get(call.route.key, _NEVER)
+        body = attempt.held[0]
+        if secret in body:
+            body = attempt.target.hide(body)
+        if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
+            end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
+            return
+        self.shown = True
+        lines = head.notes.get(_SHOWN) or _shown(head)
+        if secret in head.raw:
+            lines = attempt.target.hide(lines)
+        end.respond(head.status, (), body, lines + self.desk.served.lines(call))
+
+    def _show_begun(self, call: Call, attempt: Attempt, end: ClientEnd, head: ResponseHead) -> None:
         if not self.as_events:
-            head = attempt.head
-            assert head is not None
             self.as_events = head.content_length is None and attempt.stream is not None
-            end.start_stream(head.status, (), head.content_length, self._lines(call, attempt))
+            lines = attempt.target.hide(head.notes.get(_SHOWN) or _shown(head))
+            end.start_stream(head.status, (), head.content_length, lines + self.desk.served.lines(call))
         end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end.write_chunk)
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
         self.rest = ()
-
-    def _show_whole(self, attempt: Attempt) -> None:
-        call, body, head = attempt.call, attempt.held[0], attempt.head
-        assert head is not None
-        if call.route is not None and attempt.target.secrets.get(call.route.key, _NEVER) in body:
-            body = attempt.target.hide(body)  # whoever answers with what it was asked shows our key (reliability SC-02)
-        if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
-            self.end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
-        else:
-            self.shown = True
-            self.end.respond(head.status, (), body, self._lines(call, attempt))
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
@@ -275,13 +278,8 @@ class Relay:
             self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
         self.end.cut()
 
-    def _lines(self, call: Call, attempt: Attempt) -> bytes:
-        """The lines of the answer's head: what a caller may see of the target's, and how the call was served."""
-        head, route = attempt.head, call.route
-        assert head is not None
-        shown: bytes | None = head.notes.get(_SHOWN)
-        if shown is None:
-            shown = head.notes[_SHOWN] = header_lines(shown_headers(head))
-        if route is not None and attempt.target.secrets.get(route.key, _NEVER) in head.raw:
-            shown = attempt.target.hide(shown)
-        return shown + self.desk.served.lines(call)
+
+def _shown(head: ResponseHead) -> bytes:
+    """The lines of a target's answer that a caller may see; made once for all heads that are the same."""
+    shown = head.notes[_SHOWN] = header_lines(shown_headers(head))
+    return shown

@@ -53,28 +53,31 @@ class ResponseReader:
 
         Raises BrokenResponse.
         """
-        while True:
-            try:
-                found = self._heads.next(data)
-                if found is None:
-                    return b""
-                head, rest = found
-            except BadHead as bad:
-                raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
-            status = head.status
-            if status >= 200:
-                self.head, self.wants_head = head, False
-                if head.content_length == len(rest) and self._method != b"HEAD" and status not in NO_BODY_STATUS:
-                    self.body = READ  # the common read: a whole response
-                else:
-                    self.body = response_body(head, self._method)
-                return rest
-            self._interim += 1
-            if status == 101:
-                raise BrokenResponse(Fault.UNASKED_UPGRADE)
-            if self._interim > MAX_INTERIM:
-                raise BrokenResponse(Fault.TOO_MANY_INTERIM)
-            data = rest
+        try:
+            found = self._heads.next(data)
+        except BadHead as bad:
+            raise BrokenResponse(Fault.BAD_HEAD, bad.field, bad.sentence) from None
+        if found is None:
+            return b""
+        head, rest = found
+        status = head.status
+        if status < 200:
+            return self._pass_over(status, rest)
+        self.head, self.wants_head = head, False
+        if head.content_length == len(rest) and self._method != b"HEAD" and status not in NO_BODY_STATUS:
+            self.body = READ  # the common read: a whole response
+        else:
+            self.body = response_body(head, self._method)
+        return rest
+
+    def _pass_over(self, status: int, rest: bytes) -> bytes:
+        """An interim response, and what followed it."""
+        self._interim += 1
+        if status == 101:
+            raise BrokenResponse(Fault.UNASKED_UPGRADE)
+        if self._interim > MAX_INTERIM:
+            raise BrokenResponse(Fault.TOO_MANY_INTERIM)
+        return self.feed_head(rest)
 
     @property
     def ended_cleanly(self) -> bool:
