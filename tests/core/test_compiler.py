@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from swarmgate.core import kernel
@@ -48,6 +48,20 @@ def test_every_bucket_keeps_the_window_at_the_target_and_the_headroom(one):
     else:
         assert limits.burst == one.amount
         assert limits.hold_ms * one.headroom_percent >= one.window_ms * 100
+
+
+@given(published)
+@example(Published(5_000, 60_000, headroom_percent=100))
+@example(Published(100_000, 3_600_000, headroom_percent=100))
+def test_no_rate_waits_for_what_is_on_its_way_for_a_tenth_of_a_second(one):
+    try:
+        made = compile_limit(one)
+    except BadLimit:
+        return
+    if made.way() is not None and made.limits.kind is BudgetKind.LEVEL:
+        assert made.undelivered * made.limits.window_ms >= made.limits.quota * min(100, one.window_ms // 10)
+    elif made.way() is not None:
+        assert made.undelivered * one.window_ms >= made.limits.burst * 100
 
 
 @given(st.integers(60, 10**7), st.integers(60_000, 3_599_999))

@@ -55,6 +55,32 @@ def test_a_restored_book_decides_as_the_saved_one_would_have(plan, later, cost):
     assert first == second
 
 
+LEVEL = Limits(BudgetKind.LEVEL, burst=20, quota=10, window_ms=1_000)
+SLOTS = Limits(BudgetKind.LEASES, burst=3, hold_ms=1_000, lease_ms=2_000)
+COUNTED = Limits(BudgetKind.COUNTER, burst=50, window_ms=3_600_000, slices=24)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (LEVEL, SLOTS),
+        (SLOTS, LEVEL),
+        (COUNTED, SLOTS),
+        (LEVEL, Limits(BudgetKind.LEVEL, 20, quota=30, window_ms=3_000)),
+    ],
+)
+def test_what_was_used_of_another_kind_of_budget_may_count_for_all_of_it_and_not_for_ever(before, after):
+    book = Book(0)
+    kernel.define(book, "x", before)
+    demand = ("x", 0, 1) if before is SLOTS else ("x", 1, 0)
+    assert isinstance(kernel.take(book, ask("used", demand), NOW), Granted)
+    copy = snapshot.restored(json.loads(json.dumps(snapshot.saved_form(book))), NOW, {"x": after}.get)
+    demand = ("x", 0, 1) if after is SLOTS else ("x", 1, 0)
+    denied = kernel.take(copy, ask("next", demand), NOW + 1)
+    assert isinstance(denied, Denied)
+    assert isinstance(kernel.take(copy, ask("later", demand), NOW + 2_001), Granted)
+
+
 def test_the_three_ways_to_start(tmp_path):
     folder = tmp_path / "state"
     first = snapshot.begin(folder, NOW, LIMITS)

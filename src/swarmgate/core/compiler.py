@@ -17,8 +17,9 @@ HEADROOM_PERCENT = 80  # the users' checklist: at most 80 % of the official limi
 COUNTER_FROM_MS = 3_600_000
 SLICES = 24
 FINEST = 1_000  # a rate is kept in thousandths of a unit per window
-LARGEST_SLOTS = 10_000
+LARGEST_SLOTS = 1_000  # the end of each hold looks at all of them
 USUAL_ANSWER_MS = 300
+ROUND_TRIP_MS = 100  # usually no longer until a target's kernel has what was sent
 WAY = ":way"  # ends the name of the places for what is on its way, beside its budget's
 
 
@@ -162,12 +163,13 @@ def _bucket(published: Published) -> Compiled | None:
     # What is left beside the steady rate is shared: a burst, the burst of one fault, and what is on its way.
     left = amount - _arrives(steady, fine, window_ms, fresh)
     ways = published.unit is not Unit.OUTPUT_TOKENS  # what is generated at the target is never on its way there
-    undelivered = max(largest, left // 3) if ways else 0
+    fewest = max(largest, _ways(-(-steady // fine), window_ms)) if ways else 0  # or the rate waits for them
+    undelivered = max(fewest, left // 3) if ways else 0
     burst = min((left - undelivered) // 2, amount // 4)
     if published.burst is not None:
         burst = min(burst, published.burst)
     if burst < largest:
-        burst, undelivered = largest, largest if ways else 0
+        burst, undelivered = largest, fewest
         room = amount + 1 - 2 * burst - undelivered  # floor(): the fraction below one more unit is free
         if room <= 0:
             return None
@@ -189,6 +191,11 @@ def _bucket(published: Published) -> Compiled | None:
 def _arrives(steady: int, fine: int, window_ms: int, fresh: int) -> int:
     """Units of a steady rate in W + X, rounded up."""
     return -(-steady * (window_ms + fresh) // (fine * window_ms))
+
+
+def _ways(units: int, window_ms: int) -> int:
+    """How many of the units that leave in a window are on their way at once; a tenth where windows are shorter than that."""
+    return -(-units * min(ROUND_TRIP_MS, window_ms // 10) // window_ms)
 
 
 def _slots(published: Published) -> Compiled:
@@ -233,7 +240,8 @@ def _counter(published: Published, *, ways: bool) -> Compiled:
     cap = amount * published.headroom_percent // 100
     if cap < largest:
         raise BadLimit("amount", amount, "less than one call is left below the headroom")
-    undelivered = max(largest, amount - cap) if ways else 0
+    fewest = max(largest, _ways(cap, published.window_ms))
+    undelivered = max(fewest, amount - cap) if ways else 0
     if amount - undelivered >= largest:
         cap = min(cap, amount - undelivered)
     aligned = published.reset_ms is not None

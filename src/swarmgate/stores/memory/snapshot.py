@@ -138,6 +138,7 @@ def saved_form(book: Book) -> dict[str, Any]:
         "cells": {
             name: {
                 "level": cell.level,
+                "kind": cell.limits.kind,
                 "scale": cell.scale,
                 "at_ms": cell.at_ms,
                 "slices": sorted((cell.slices or {}).items()),
@@ -150,7 +151,7 @@ def saved_form(book: Book) -> dict[str, Any]:
 
 def restored(saved: dict[str, Any], now_ms: int, limits: LimitsOf) -> Book:
     """
-    The saved book under the limits in force now; a budget whose unit of account changed starts cold.
+    The saved book under the limits in force now; a budget of another kind than before, or of another scale, starts cold.
 
     Errors: ValueError, KeyError, TypeError if it is no saved book, or of a version that is not known here.
     """
@@ -164,8 +165,8 @@ def restored(saved: dict[str, Any], now_ms: int, limits: LimitsOf) -> Book:
             continue
         define(book, name, told)
         cell = book.cells[name]
-        if cell.scale != kept["scale"]:
-            cell.level = told.burst * told.scale if told.drain else cell.level
+        if (kept.get("kind", told.kind), kept["scale"]) != (told.kind, cell.scale):
+            chill(cell, cell.at_ms)
             continue
         cell.level = kept["level"]
         cell.at_ms = kept["at_ms"]
