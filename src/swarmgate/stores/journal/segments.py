@@ -65,9 +65,13 @@ def begin(folder: Path, now_ms: int, size: int, disk: Disk = DISK) -> Reserved:
 
 
 def prune(folder: Path, keep: Retention, now_ms: int, say: Callable[[str], None], disk: Disk = DISK) -> None:
-    """Remove what is too old or too much, oldest first. Errors: OSError."""
+    """
+    Remove what is too old, or too much beside a segment that begins now, oldest first. Errors: OSError.
+
+    Before it begins, not after: a gate that dies at every start would leave one more each time.
+    """
     segments = [(segment, disk.facts(segment.path)) for segment in listed(folder, disk)]
-    total = sum(facts.size for _, facts in segments)
+    total = keep.segment_bytes + sum(facts.size for _, facts in segments)
     for segment, facts in segments[:-1]:
         too_old = now_ms - facts.changed_ms > keep.age_ms
         if total <= keep.total_bytes and not too_old:

@@ -178,11 +178,11 @@ class Writer:
 
     def _open(self, now_ms: int) -> None:
         """Go on in a new segment; the old one stays as it is if there is no room for another."""
+        prune(self._folder, self._keep, now_ms, self._say, self._disk)
         fresh = begin(self._folder, now_ms, self._keep.segment_bytes, self._disk)
         self.close()
         self._segment, self._put, self._opened_ms = fresh, fresh.write, now_ms
         self._first = self.sequence
-        prune(self._folder, self._keep, now_ms, self._say, self._disk)
 
     def _fail(self, reason: str) -> None:
         """Nothing is written until a tick can."""
