@@ -9,8 +9,20 @@ from test_front import request
 from wires import Bench
 
 from swarmgate.core.compiler import Published, Unit
-from swarmgate.gate.served import policy
+from swarmgate.gate.served import policy, shown_headers, shown_lines
+from swarmgate.http1.head import parse_response
+from swarmgate.http1.render import header_lines
 
+TOLD = [
+    b"Date: now",
+    b"set-cookie: a",
+    b"X-A: b",
+    b"x-ratelimit-limit: 1",
+    b"retry-after: 5",
+    b"alt-svc: h3",
+    b"x-request-id: 7",
+]
+WISHES = [b"connection: keep-alive", b"connection: x-a", b"connection: close, x-a"]
 TEXT = """
 [targets.up]
 base_url = "http://127.0.0.1:9/v1"
@@ -18,6 +30,15 @@ keys = { first = "env:KEY" }
 limits = ["500 per 60s", "900_000 tokens per 60s"]
 key_limits = ["100 per 60s", "40 concurrent"]
 """
+
+
+@pytest.mark.parametrize("wish", [*WISHES, b"x-b: c", b"x-long: " + b"x" * 5_000], ids=lambda wish: wish[:24].decode())
+def test_shown_lines_are_the_shown_fields(wish):
+    for told in (TOLD, TOLD[::-1], [*TOLD, b"X-A: c"]):
+        head = parse_response(b"\r\n".join([b"HTTP/1.1 200 OK", wish, *told, b"content-length: 3", b"", b""]))
+        assert shown_lines(head) == header_lines(shown_headers(head))
+        assert (b"x-a: b\r\n" in shown_lines(head)) == (b"x-a" not in wish)
+        assert b"set-cookie" not in shown_lines(head)
 
 
 def test_the_fields_of_an_answer():

@@ -23,14 +23,13 @@ from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.injection import INJECTED, InjectedAttempt
 from swarmgate.gate.long_body import LongBody
 from swarmgate.gate.peek import MOST_COPIED_BYTES, Peeked
-from swarmgate.gate.served import shown_headers
+from swarmgate.gate.served import shown_headers, shown_lines
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
-from swarmgate.http1.render import header_lines
 
 SPEAKS_EVERY_MS = 10_000
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
@@ -281,5 +280,5 @@ class Relay:
 
 def _shown(head: ResponseHead) -> bytes:
     """The lines of a target's answer that a caller may see; made once for all heads that are the same."""
-    shown = head.notes[_SHOWN] = header_lines(shown_headers(head))
+    shown = head.notes[_SHOWN] = shown_lines(head)
     return shown

@@ -14,7 +14,8 @@ from swarmgate.core.compiler import WAY, Published, Unit
 from swarmgate.core.denial import remaining
 from swarmgate.core.record import Call, Route
 from swarmgate.http1.head import Header, ResponseHead
-from swarmgate.http1.render import REPLACED, header_lines, passed_on
+from swarmgate.http1.head_memo import LONGEST_KEPT
+from swarmgate.http1.render import HARMLESS_WISHES, REPLACED, header_lines, passed_on
 
 # What an answer says of the key's account, or of repeating, which is the gate's business.
 _KEPT_HERE = frozenset(
@@ -101,6 +102,18 @@ def shown_headers(head: ResponseHead) -> list[Header]:
     """The fields of a model target's answer that a caller may see."""
     fields = passed_on(head) if b"connection" in head.fields else head.headers
     return [field for field in fields if _is_shown(field[0])]
+
+
+def shown_lines(head: ResponseHead) -> bytes:
+    """The same as lines of a head; most lines of an answer came with the one before it, too."""
+    if head.fields.get(b"connection") in HARMLESS_WISHES and len(head.raw) <= LONGEST_KEPT:
+        return b"".join(map(_shown_line, head.headers))
+    return header_lines(shown_headers(head))
+
+
+@lru_cache(maxsize=512)
+def _shown_line(field: Header) -> bytes:
+    return b"%b: %b\r\n" % field if _is_shown(field[0]) else b""
 
 
 @lru_cache(maxsize=256)

@@ -27,7 +27,7 @@ HOP_BY_HOP = frozenset(
     }
 )
 REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
-_HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
+HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 _CHUNKED = (b"transfer-encoding", b"chunked")
 _STARTS = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -45,7 +45,7 @@ class BadField(ValueError):
 def passed_on(head: Head, drop: Container[bytes] = ()) -> list[Header]:
     """The end-to-end fields of a head, without framing, host, expect, what Connection names, and `drop`."""
     wish = head.fields.get(b"connection")
-    if wish in _HARMLESS_WISHES:
+    if wish in HARMLESS_WISHES:
         return [field for field in head.headers if field[0] not in REPLACED and field[0] not in drop]
     named = {token.strip() for token in (wish or b"").lower().split(b",")}
     return [f for f in head.headers if f[0] not in REPLACED and f[0] not in named and f[0] not in drop]
