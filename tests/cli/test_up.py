@@ -13,7 +13,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from typer.testing import CliRunner
 
+from swarmgate.cli import app
 from swarmgate.cli.configured import exports
 from swarmgate.config.whole import parse
 
@@ -101,7 +103,7 @@ REFUSED = {
 
 
 def test_hi_20_without_assertions_it_does_the_same(tmp_path, provider):
-    with running(tmp_path, provider, PYTHONOPTIMIZE="1") as (process, url):
+    with running(tmp_path, provider, "--no-control", PYTHONOPTIMIZE="1") as (process, url):
         assert ask(url) == ANSWER
         for path, (body, status, code) in REFUSED.items():
             with pytest.raises(HTTPError) as caught:
@@ -176,23 +178,37 @@ def test_sighup_reads_the_file_again(tmp_path, provider):
     assert KEY not in "".join(path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file())
 
 
+KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_"))}
+
+
 def run(*arguments, **environment):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_"))}
     return subprocess.run(
-        [COMMAND, *arguments], env=kept | environment, capture_output=True, text=True, check=False, timeout=60
+        [COMMAND, *arguments], env=KEPT | environment, capture_output=True, text=True, check=False, timeout=60
     )
 
 
-def test_without_a_key_it_says_which_one():
-    done = run("up")
-    assert done.returncode == 2
-    assert "OPENAI_API_KEY" in done.stderr
+@pytest.fixture
+def refused(monkeypatch):
+    """The command in this process, where it ends before it serves: its exit code and what it said."""
+    monkeypatch.setattr("swarmgate.cli.up.leave_no_dump", lambda: None)
+
+    def run(*arguments, **environment):
+        nothing = dict.fromkeys(set(os.environ) - set(KEPT))
+        done = CliRunner().invoke(app, list(arguments), env=nothing | environment)
+        return done.exit_code, done.output
+
+    return run
 
 
-def test_a_file_that_nobody_named_is_pointed_at(tmp_path, monkeypatch):
+def test_without_a_key_it_says_which_one(refused):
+    code, said = refused("up")
+    assert (code, "OPENAI_API_KEY" in said) == (2, True)
+
+
+def test_a_file_that_nobody_named_is_pointed_at(tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "swarmgate.toml").touch()
-    assert "swarmgate.toml is here and not read: --config swarmgate.toml serves it" in run("up").stderr
+    assert "swarmgate.toml is here and not read: --config swarmgate.toml serves it" in refused("up")[1]
 
 
 @pytest.mark.parametrize(("words", "told"), [('provider = "anthropic"', True), ('auth = "bearer"', False)])
@@ -225,35 +241,30 @@ def test_it_listens_on_ipv6_and_says_so_as_urls_do(tmp_path):
         process.terminate()
 
 
-def test_it_does_not_call_itself():
-    done = run("up", OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:8787/v1")
-    assert done.returncode == 2
-    assert "this gate itself" in done.stderr
+def test_it_does_not_call_itself(refused):
+    code, said = refused("up", OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://127.0.0.1:8787/v1")
+    assert (code, "this gate itself" in said) == (2, True)
 
 
 def test_a_port_that_is_taken(tmp_path, provider):
-    done = run(
-        "up", "--port", str(provider.port), "--operator-port", "0", OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path)
-    )
+    done = run("up", "--port", str(provider.port), "--no-control", OPENAI_API_KEY=KEY, XDG_STATE_HOME=str(tmp_path))
     assert done.returncode == 3
     assert str(provider.port) in done.stderr
 
 
-def test_a_state_folder_that_is_a_file(tmp_path):
+def test_a_state_folder_that_is_a_file(tmp_path, refused):
     (tmp_path / "state").write_text("")
     for folder in (tmp_path / "state", tmp_path / "state" / "below"):
-        done = run("up", "--port", "0", "--state", str(folder), OPENAI_API_KEY=KEY)
-        assert done.returncode == 2
-        assert "name a folder" in done.stderr
+        code, said = refused("up", "--port", "0", "--state", str(folder), OPENAI_API_KEY=KEY)
+        assert (code, "name a folder" in said) == (2, True)
 
 
-def test_a_file_that_is_wrong_or_not_there(tmp_path):
+def test_a_file_that_is_wrong_or_not_there(tmp_path, refused):
     file = tmp_path / "gate.toml"
     file.write_text("lisen = 1\n")
-    done = run("up", "--config", str(file))
-    assert done.returncode == 2
-    assert f"{file}:1: lisen: is unknown; nearest is 'listen'" in done.stderr
-    assert run("up", "--config", str(tmp_path / "none.toml")).returncode == 2
+    code, said = refused("up", "--config", str(file))
+    assert (code, f"{file}:1: lisen: is unknown; nearest is 'listen'" in said) == (2, True)
+    assert refused("up", "--config", str(tmp_path / "none.toml"))[0] == 2
 
 
 def test_connections_that_do_not_fit(tmp_path):
@@ -272,6 +283,6 @@ def test_connections_that_do_not_fit(tmp_path):
     assert "connections: 2000 do not fit: 3000 files may be open" in done.stderr
 
 
-def test_help_ends_with_an_example():
-    assert "Example: OPENAI_API_KEY=... swarmgate up" in run("up", "--help").stdout
-    assert run("up", "--port", "many").returncode == 2
+def test_help_ends_with_an_example(refused):
+    assert "Example: OPENAI_API_KEY=... swarmgate up" in refused("up", "--help")[1]
+    assert refused("up", "--port", "many")[0] == 2

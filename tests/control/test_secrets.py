@@ -131,7 +131,7 @@ def _open_to_all():
 
 
 @pytest.mark.usefixtures("_open_to_all")
-def test_sc_01_and_04_no_secret_is_left_anywhere(tmp_path):
+def test_sc_01_04_and_12_no_secret_is_left_anywhere_nor_a_core(tmp_path):
     async def play():
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -140,6 +140,8 @@ def test_sc_01_and_04_no_secret_is_left_anywhere(tmp_path):
             agent, told = await live(gate, port)
             token = (gate.folder / FILE).read_text().strip()
             seen = [proc(gate.child, "environ"), proc(gate.child, "cmdline"), proc(gate.process.pid, "cmdline")]
+            for pid in (gate.process.pid, gate.child):
+                assert re.search(rb"Max core file size +0 +0 ", proc(pid, "limits"))
             os.kill(gate.child, signal.SIGABRT)
             await eventually(lambda: any("calls go on" in text for text in gate.said), 20)
             assert await gate.end() == 0
@@ -164,17 +166,6 @@ def test_sc_01_and_04_no_secret_is_left_anywhere(tmp_path):
         ]
         assert not found
         assert not [path for path in (tmp_path / "state").rglob("*") if path.stat().st_mode & 0o077]
-
-    asyncio.run(play())
-
-
-def test_sc_12_no_core_is_left(tmp_path):
-    async def play():
-        server = await asyncio.start_server(echo, "127.0.0.1", 0)
-        async with up(tmp_path / "state", server.sockets[0].getsockname()[1], "--no-control") as gate:
-            limits = proc(gate.process.pid, "limits")
-            assert re.search(rb"Max core file size +0 +0 ", limits)
-        server.close()
 
     asyncio.run(play())
 

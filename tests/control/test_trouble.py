@@ -88,6 +88,7 @@ def test_a_damaged_line_of_the_journal_is_told_and_its_neighbours_are_read(tmp_p
     async def play():
         async with provider() as (_, port):
             async with up(tmp_path / "state", port, "--no-control") as gate:
+                assert (gate.operator_port, gate.child) == (0, 0)
                 for number in range(4):
                     assert (await gate.call(f"c{number}")).status == 200
                 assert await gate.end() == 0

@@ -7,10 +7,13 @@ import sqlite3
 import subprocess
 import sys
 
+import pytest
 from processes import KEY, http, provider, query, up
 
 from eventually import eventually
 from swarmgate.control import link
+from swarmgate.control.process import Files
+from swarmgate.core.errors import BadInput
 from swarmgate.stores.sql import ledger, writes
 from swarmgate.stores.sql.writes import Writes
 
@@ -123,19 +126,17 @@ def test_who_refuses_to_start_says_why(tmp_path):
                 assert await gate.process.wait() == 2
                 await gate._reader
                 assert any("9999" in text and "newer" in text for text in gate.said)
-            (state / writes.FILE).rename(state / "writes.away")
-            async with up(state, port) as gate:
-                assert await gate.process.wait() == 2
-                await gate._reader
-                assert any("what was done already" in text for text in gate.said)
-            async with up(state, port, "--no-control") as gate:
-                assert (await gate.call("without")).status == 200
-                assert gate.operator_port == 0
-                assert gate.child == 0
-                assert await gate.end() == 0
             async with up(tmp_path / "other", port, "--operator-port", str(port)) as gate:
                 assert await gate.process.wait() == 3
                 await gate._reader
                 assert any(str(port) in text for text in gate.said)
 
     asyncio.run(play())
+
+
+def test_who_lost_what_was_done_already_does_not_start(tmp_path):
+    for kind in (ledger.Ledger, Writes):
+        kind.opened(tmp_path).close()
+    (tmp_path / writes.FILE).unlink()
+    with pytest.raises(BadInput, match="what was done already"):
+        Files.opened(tmp_path)

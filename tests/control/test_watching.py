@@ -8,7 +8,7 @@ sys.path.append(str(Path(__file__).parent.parent / "telemetry"))
 
 from processes import provider, query, up
 
-from eventually import eventually
+from eventually import eventually, eventually_says
 from facts import START_MS, end, note
 from swarmgate.control.token import FILE
 from swarmgate.control.watching import REMEMBERED, Watching
@@ -58,20 +58,6 @@ def test_notices_are_bounded():
     assert len(watching.alerts()["notices"]) == REMEMBERED
 
 
-def test_what_the_gate_says_of_itself_is_understood(tmp_path):
-    async def play():
-        async with provider() as (_, port), up(tmp_path / "state", port, limits='["60 per 60s"]') as gate:
-            await gate.ready()
-            first = gate.child
-            assert (await gate.call("x")).status == 200
-            await eventually(lambda: query(gate.folder, "SELECT count(*) FROM attempts") == [(1,)], 20)
-            assert (await gate.operate("GET", "/alerts")).said["firing"] == []
-            assert gate.child == first
-        assert not [text for text in gate.said if "Traceback" in text or "not looked at" in text]
-
-    asyncio.run(play())
-
-
 def test_a_row_that_nobody_understands_stops_nothing():
     def broken(_batch):
         raise KeyError("state")
@@ -84,20 +70,28 @@ def test_a_row_that_nobody_understands_stops_nothing():
     assert (bug["event"], bug["error"], line["request_id"]) == ("bug", "KeyError", "req-1")
 
 
-def test_agents_caps_are_in_no_label_of_a_running_gate(tmp_path):
+def test_what_the_gate_says_of_itself_is_understood_and_agents_caps_are_in_no_label(tmp_path):
     limits = '["60 per 60s"]\n[agents]\nlimits = ["5 per 60s"]'
 
     async def play():
         async with provider() as (_, port), up(tmp_path / "state", port, limits=limits) as gate:
             await gate.ready()
+            first = gate.child
             assert (await gate.call("x", agent="agent-canary")).status == 200
             budgets = [row["budget"] for row in (await gate.operate("GET", "/budgets")).said]
             assert any("agent-canary" in name for name in budgets)
-            scrapes = []
             await eventually(lambda: query(gate.folder, "SELECT count(*) FROM attempts") == [(1,)], 20)
-            while "budget_used_ratio{" not in "".join(scrapes):
+            assert (await gate.operate("GET", "/alerts")).said["firing"] == []
+            scrapes = []
+
+            async def has_looked():
                 scrapes.append(await scrape(gate))
+                return "budget_used_ratio{" in scrapes[-1]
+
+            await eventually_says(has_looked, 20)
+            assert gate.child == first
         assert "agent-canary" not in "".join(scrapes)
+        assert not [text for text in gate.said if "Traceback" in text or "not looked at" in text]
 
     asyncio.run(play())
 
