@@ -8,7 +8,7 @@ import pytest
 from swarmgate.lab.demo import children
 from swarmgate.lab.demo.page import DRAWINGS, page
 from swarmgate.lab.demo.plan import Lengths, make_plan
-from swarmgate.lab.demo.run import run_demo, world
+from swarmgate.lab.demo.run import run_demo
 from swarmgate.lab.demo.table import as_json
 from swarmgate.lab.errors import LabError
 
@@ -58,12 +58,11 @@ def test_few_agents_through_the_gate_and_directly(tmp_path):
 
 
 def test_a_child_that_does_not_start_says_why(tmp_path):
-    plan = make_plan(20, Lengths(0, 1, 0, 0, 0))
     with (
         pytest.raises(LabError, match=r"(?s)gate: did not start: .*option"),
-        world(plan, tmp_path, keys=1, options=("--sideways",)),
+        children.running("gate", children.Order(children.COMMAND, ["up", "--sideways"]), tmp_path) as child,
     ):
-        pass
+        child.first_line()
 
 
 def test_a_child_that_ends_is_noticed(tmp_path):
