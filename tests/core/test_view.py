@@ -7,7 +7,7 @@ from test_kernel import COUNTER, LEVEL, SLOTS, book
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Granted
 from swarmgate.core.book import Take, Usage, first_score
-from swarmgate.core.limits import EXACT, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.view import BudgetState, at_rest, changed, copied, view
 
 NOW = 1_000_000
@@ -106,6 +106,18 @@ def state(made, name, now=NOW):
 
 def spend(made, name, units, now=NOW):
     kernel.take(made, Take("t", "t", 0, first_score(0), (((name, units, 0),),), 1_000), now)
+
+
+def test_a_look_from_before_the_last_one_ends_nothing_of_what_is_overdue():
+    made = book(s=Limits(BudgetKind.LEASES, burst=150))
+    for number in range(150):
+        lease = f"l{number}"
+        kernel.take(made, Take(lease, lease, 1, first_score(1), ((("s", 0, 1),),), 10), NOW)
+    kernel.release(made, "nobody", ("s",), NOW + 10)  # at most 100 lapse in one step
+    before = everything(made)
+    assert made.cells["s"].due_ms <= NOW + 10
+    view(made, "s", NOW + 9)
+    assert everything(made) == before
 
 
 def test_states_in_their_order():

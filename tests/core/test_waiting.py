@@ -94,8 +94,8 @@ class RoomModel(RuleBasedStateMachine):
         if self.asleep(call):
             return
         call.standing = tuple(dict.fromkeys((*self.places.get(call, ()), *sorted(more))))
-        call.free = elsewhere & set(call.standing)
-        blocking = set(call.standing) - call.free
+        blocking = set(call.standing) - elsewhere  # of none is known what blocks: a store that is lost
+        call.free = set(call.standing) - blocking if blocking else set()
         call.denied = SimpleNamespace(
             kind=kind, blockers=[SimpleNamespace(budget=BUDGET_OF[line]) for line in blocking]
         )

@@ -73,8 +73,8 @@ def view(book: Book, name: str, now_ms: int, units: int = 1) -> BudgetView:
     The backlog is that of its line, which interchangeable budgets share.
     """
     cell = book.cells[name]
+    now_ms = max(now_ms, cell.at_ms)
     cell = copied(cell, now_ms) if cell.due_ms <= now_ms else _brought(_twin(cell), now_ms)
-    now_ms = cell.at_ms
     room = _room(cell, units, now_ms)
     first = room if units == 1 else _room(cell, 1, now_ms)
     p0, p1, p2 = (remaining(cell, rank) for rank in range(CLASSES))

@@ -163,10 +163,11 @@ class Room:
                 self._tell(line, bisect_left(self._lines[line], (call.score, call.id)) + 1)
 
     def _is_blocked(self, call: "Call", line: str) -> bool:
-        """Whether a budget of that line was in its way when it asked last; who waits for a key did not ask."""
-        if call.denied is None or call in self.keyless:
+        """Whether that line was in its way when it asked last; nobody knows it of who waits for a key, or for a store."""
+        if call.denied is None:
             return True
-        return any(self.line_of.get(blocker.budget, blocker.budget) == line for blocker in call.denied.blockers)
+        lines = {self.line_of.get(blocker.budget, blocker.budget) for blocker in call.denied.blockers}
+        return line in lines or lines.isdisjoint(call.standing)
 
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
