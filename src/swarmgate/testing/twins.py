@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from swarmgate.core.answers import Denied, Granted
-from swarmgate.core.book import Demand, Take, Usage, first_score
+from swarmgate.core.book import STAY_MS, Demand, Take, Usage, first_score
 from swarmgate.core.commands import Release, Renew, Settle
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.operations import Define, Operation, Reply, Revise, Withdraw
@@ -84,17 +84,22 @@ def limits_of(draw: st.DrawFn, name: str) -> Limits:
     )
 
 
+def newer(name: str) -> st.SearchStrategy[Limits]:
+    """Limits that the store may have missed: a copy of it took over, or nobody told it yet."""
+    return limits_of(name).map(lambda limits: replace(limits, kind=WORLD[name].kind))
+
+
 others = st.one_of(
     st.builds(Settle, leases, usage, st.booleans()),
     st.builds(Release, leases, st.lists(names, max_size=3).map(tuple)),
     st.builds(Renew, leases, st.lists(names, max_size=3).map(tuple), waits_ms),
     st.builds(Withdraw, tickets, st.lists(st.sampled_from(LINES), max_size=3).map(tuple)),
-    names.map(lambda name: Define(name, WORLD[name])),
+    names.flatmap(lambda name: st.builds(Define, st.just(name), st.one_of(st.just(WORLD[name]), newer(name)))),
     names.flatmap(lambda name: st.builds(Revise, st.just(name), st.integers(0, 4), limits_of(name))),
 )
 takes = st.builds(
-    lambda ticket, lease, rank, options, lease_ms, waits: Take(
-        ticket, lease, rank, first_score(rank), options, lease_ms, waits=waits
+    lambda ticket, lease, rank, options, lease_ms, waits, stays_ms: Take(
+        ticket, lease, rank, first_score(rank), options, lease_ms, waits=waits, expires_after_ms=stays_ms
     ),
     tickets,
     leases,
@@ -102,6 +107,7 @@ takes = st.builds(
     alternatives,
     waits_ms,
     st.booleans(),
+    st.sampled_from((STAY_MS, STAY_MS, 0, 100)),
 )
 
 
