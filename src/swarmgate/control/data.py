@@ -7,6 +7,7 @@ imports what is left of it and goes, budgets are saved (design 3: Two processes)
 
 import asyncio
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -273,7 +274,9 @@ class _Data:
         try:
             port = await self._gate.start(*setting.listen)
         except OSError as error:
-            raise Stop(UNREACHABLE, f"{shown(setting.listen)} cannot be listened on: {error.strerror}") from None
+            why = os.strerror(error.errno) if error.errno else error.strerror  # the loop's words repeat the address
+            told = f"{shown(setting.listen)} cannot be listened on: {why}; --port names another"
+            raise Stop(UNREACHABLE, told) from None
         setting.begun(port, self._operator)
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be looked through again

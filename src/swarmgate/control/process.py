@@ -287,7 +287,8 @@ def main(options: Options) -> int:
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
         door = socket.create_server((options.host, options.port), family=family, backlog=128)
     except OSError as error:
-        print(f"control: {options.host}:{options.port} cannot be listened on: {error.strerror}", file=sys.stderr)  # noqa: T201  see above
+        why = f"{options.host}:{options.port} cannot be listened on: {error.strerror}; --operator-port names another"
+        print(f"control: {why}", file=sys.stderr)  # noqa: T201  see above
         return UNREACHABLE
     return asyncio.run(_run(options, files, door, secret))
 
