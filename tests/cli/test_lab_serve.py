@@ -48,4 +48,4 @@ def test_the_welcome_says_what_to_do_next(capsys):
     assert "OPENAI_BASE_URL=http://127.0.0.1:40001/v1 \\\nOPENAI_API_KEY=sk-lab-openai-like-1 swarmgate up" in told
     assert "cat > gate.toml <<'END'\n[targets.openai-like]\nbase_url = \"http://127.0.0.1:40001/v1\"" in told
     assert "\nEND\nfor n in $(seq 4); do export OPENAI_LIKE_$n" in told
-    assert '"place": "openai-like"' in told
+    assert '"place":"openai-like"' in told

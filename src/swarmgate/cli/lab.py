@@ -129,7 +129,7 @@ def _welcome(plan: StandInPlan, ports: dict[str, int]) -> None:
     host = next(iter(hosts_of(plan)))
     print(f"\nThrough it to a host: curl http://{LOOPBACK}:8787/to/http/{host}/")
     place = plan.providers[0].name if plan.providers else WEB
-    said = f'{{"kind": "brownout", "place": "{place}", "for_ms": 5000, "amount": 300}}'
+    said = f'{{"kind":"brownout","place":"{place}","for_ms":5000,"amount":300}}'
     print("Trouble, for instance 30 % of errors for 5 s:")
     print(f"curl http://{LOOPBACK}:{ports['admin']}/lab/trouble \\\n  -d '{said}'", flush=True)
 

@@ -14,8 +14,8 @@ FILE = "gate.toml"
 _NAMES = tuple(f"{word}.example" for word in ("archive", "index", "library", "news", "wiki"))
 _NO = {
     "429": "429",
-    "429-date": "429, its wait as a date",
-    "429-silent": "429 without a wait",
+    "429-date": "429 with a date",
+    "429-silent": "429 and no word more",
     "403": "403",
     "503": "503",
 }
@@ -88,7 +88,10 @@ def _variable(one: ProviderPlan) -> str:
 
 
 def _takes(host: HostPlan) -> str:
-    limits = ", ".join(f"{limit_text(one)} ({one.kind.replace('_', ' ')})" for one in host.limits)
+    limits = ", ".join(
+        limit_text(one) + ("" if one.kind == "concurrency" else f" ({one.kind.replace('_', ' ')})")
+        for one in host.limits
+    )
     return f"{limits}; else {_NO[host.refusal]}" if limits else "takes anything"
 
 
