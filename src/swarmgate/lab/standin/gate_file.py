@@ -14,8 +14,8 @@ FILE = "gate.toml"
 _NAMES = tuple(f"{word}.example" for word in ("archive", "index", "library", "news", "wiki"))
 _NO = {
     "429": "429",
-    "429-date": "429 with a date",
-    "429-silent": "429 and no word more",
+    "429-date": "429 by date",
+    "429-silent": "silent 429",
     "403": "403",
     "503": "503",
 }
