@@ -10,7 +10,7 @@ from wires import Bench
 from swarmgate.core.scope import Scope, key_hash
 
 HERE = str(Path(__file__).parent)
-UNARY_CALLS = 118
+UNARY_CALLS = 112
 CHUNK_CALLS = 6
 DEFERRED_CALLS = 230  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21

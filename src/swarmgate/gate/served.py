@@ -62,7 +62,7 @@ class ServedFields:
         rung, route = call.rungs[call.rung], call.route
         said = _CALL % (call.id.encode(), call.attempt, call.rung, call.sent_ms - call.arrived_ms)
         if model := rung.model or call.model:  # nobody reads which one a file or a batch is for
-            said += b"x-swarmgate-model: %b\r\n" % _said(model)
+            said += _model_line(model)
         if route is None:
             return said
         name = (rung.target, route.key)
@@ -144,9 +144,11 @@ def _narrowness(published: Published) -> tuple[bool, float]:
     return published.unit is not Unit.REQUESTS, published.amount / max(1, published.window_ms)
 
 
-def _said(model: str) -> bytes:
-    """A model's name as a field's value: where no route renames it, it is what the caller wrote, in any characters."""
-    return model.encode("ascii", "replace") if model.isprintable() else ascii(model).encode()
+@lru_cache(maxsize=256)
+def _model_line(model: str) -> bytes:
+    """A model's name as a field: where no route renames it, it is what the caller wrote, in any characters."""
+    said = model.encode("ascii", "replace") if model.isprintable() else ascii(model).encode()
+    return b"x-swarmgate-model: %b\r\n" % said
 
 
 def _quoted(name: str) -> bytes:

@@ -116,7 +116,7 @@ class UpstreamEnd(Uploading):
         if payload:
             owner.on_chunk(payload)
         if response.body.done and self._owner is owner:
-            self._end(owner)
+            self._end(owner, response.ended_cleanly)
 
     def _read_head(self, owner: Owner, response: ResponseReader, data: bytes) -> None:
         self.first_byte_seen = True
@@ -137,18 +137,16 @@ class UpstreamEnd(Uploading):
                 owner.on_chunk(rest)
                 if self._owner is not owner:
                     return
-            self._end(owner)
+            self._end(owner, head.keep_alive)
         elif rest or response.body.done:
             self.data_received(rest)
 
-    def _end(self, owner: Owner) -> None:
+    def _end(self, owner: Owner, is_clean: bool) -> None:
         """Back to the pool first, so that whoever on_end wakes finds the connection there."""
         self._owner = None
         if self._paused:
             self.resume()
         self.deadline_ms = NEVER
-        response = self._response
-        is_clean = response.head.keep_alive if response.body is READ and response.head else response.ended_cleanly
         if is_clean and self._request_sent and not self._transport.is_closing():
             self._home.on_free(self)
         else:
@@ -179,7 +177,7 @@ class UpstreamEnd(Uploading):
             self._lose(Fault.CLOSED_EARLY)
         elif whole:
             self._transport.close()
-            self._end(owner)
+            self._end(owner, is_clean=False)
         else:
             self._lose(Fault.TRUNCATED)
 
