@@ -34,11 +34,11 @@ def sim(
 ) -> None:
     """Run a scenario in the simulator: the real core against targets that count for themselves."""
     try:
-        told = _read(scenario)
+        whole = _read(scenario)
     except FileError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
-    told = resized(told, agents, seconds)
+    told = resized(whole, agents, seconds)
     with Telling() as telling:
         ran = run(told, told.seed if seed is None else seed, telling.at)
     if as_json:
@@ -47,6 +47,8 @@ def sim(
         console = Console()
         console.print(" ".join(told.story.split()), style="italic")
         console.print(ran.as_text())
+        if told != whole and not all(verdict.holds for verdict in ran.verdicts):
+            console.print(f"its bounds are for {whole.agents:,} agents and {whole.duration_s:,} virtual s")
     if not ran.good:
         raise typer.Exit(Exit.FAILED)
 
