@@ -72,6 +72,14 @@ class RoomModel(RuleBasedStateMachine):
                 ready.append(call)
                 break
 
+    def passed_on(self, call):
+        """Whom a call that sleeps again lets ask in the lines where nothing is in its way."""
+        ready = []
+        for line in call.standing if len(call.standing) > 1 else ():
+            if line in call.free:
+                self.told(line, self.order(line).index(call) + 1, ready)
+        return ready
+
     def asleep(self, call):
         return call in self.sleeping
 
@@ -88,8 +96,9 @@ class RoomModel(RuleBasedStateMachine):
         kind=st.sampled_from(BlockKind),
         elsewhere=st.sets(st.sampled_from(LINES)),
         for_ms=st.integers(0, 500),
+        first_ms=st.integers(0, 500),
     )
-    def sleep(self, index, more, kind, elsewhere, for_ms):
+    def sleep(self, index, more, kind, elsewhere, for_ms, first_ms):
         call = self.calls[index]
         if self.asleep(call):
             return
@@ -99,17 +108,15 @@ class RoomModel(RuleBasedStateMachine):
         call.denied = SimpleNamespace(
             kind=kind, blockers=[SimpleNamespace(budget=BUDGET_OF[line]) for line in blocking]
         )
-        self.room.wait(call, self.now_ms + for_ms)
+        self.room.wait(call, self.now_ms + for_ms, self.now_ms + first_ms)
         self.waits += 1
-        self.sleeping[call] = (self.now_ms + for_ms, self.waits)
         self.places[call] = call.standing
+        if any(self.order(line)[0] is call for line in call.standing):
+            for_ms = min(for_ms, first_ms)
+        self.sleeping[call] = (self.now_ms + for_ms, self.waits)
         leads = {line for line in call.standing if self.order(line)[0] is call}
         ready = [call] if kind is not BlockKind.TIME and leads & self.ended[call] else []
-        if not ready and len(call.standing) > 1:
-            for line in call.standing:
-                if line in call.free:
-                    self.told(line, self.order(line).index(call) + 1, ready)
-        self.expect(ready)
+        self.expect(ready or self.passed_on(call))
 
     @rule(index=indexes)
     def wake(self, index):
@@ -170,7 +177,7 @@ class RoomModel(RuleBasedStateMachine):
         self.ended[call] = set()
         self.sleeping[call] = (due_ms, self.waits)
         self.places.setdefault(call, call.standing)
-        self.expect([])
+        self.expect(self.passed_on(call))
 
     @invariant()
     def agrees(self):

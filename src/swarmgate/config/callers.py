@@ -13,7 +13,7 @@ from pydantic import Field, StringConstraints, model_validator
 from swarmgate.config.problems import Mistakes
 from swarmgate.config.quota import CapLimits, Quota, read_caps
 from swarmgate.config.table import Table
-from swarmgate.core.caps import KEY
+from swarmgate.core.callers import KEY
 from swarmgate.core.compiler import Compiled, Published, Unit, compile_cap
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit

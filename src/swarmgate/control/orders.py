@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from swarmgate.config import ANY_MODEL
 from swarmgate.control.link import Order, Said
-from swarmgate.core.caps import AGENT, KEY
+from swarmgate.core.callers import AGENT, KEY
 from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from swarmgate.core.callers import AGENT, KEY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route
@@ -21,17 +22,6 @@ MOST_AGENTS = 10_000
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
 OTHERS = "others"  # the one name of all agents beyond the bound
 ANY_TARGET = ""
-AGENT = "agent "  # begins the names of an agent's budgets; the names of agents and teams have no space
-TEAM = "team "
-KEY = "key "
-OF_CALLERS = (
-    AGENT,
-    KEY,
-    TEAM,
-    "environment ",
-    "task type ",
-)  # how the names of caps begin; no target's name has a space
-
 
 OfKey = Callable[[str, tuple[str, ...]], tuple[Budget, ...]]  # errors: `BadInput` for what is no limit
 

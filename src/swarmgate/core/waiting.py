@@ -14,6 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from swarmgate.core.answers import BlockKind
+from swarmgate.core.callers import OF_CALLERS
+from swarmgate.core.limits import EXACT
 
 if TYPE_CHECKING:
     from swarmgate.core.record import Call, Ring
@@ -75,14 +77,13 @@ class Room:
         most = self.agent_tickets if agent else NAMELESS_TICKETS
         return any(self._tickets.get((call.tenant, agent, line), 0) - (line in own) >= most for line in lines)
 
-    def wait(self, call: "Call", due_ms: int) -> None:
-        """Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile."""
-        self.turn += 1
-        self.sleeping[call] = self.turn
-        heappush(self._alarms, (due_ms, self.turn, call))
-        if len(self._alarms) > 2 * len(self.sleeping) + FEWEST_ALARMS:
-            self._alarms = [alarm for alarm in self._alarms if self.sleeping.get(alarm[2]) == alarm[1]]
-            heapify(self._alarms)
+    def wait(self, call: "Call", due_ms: int, first_ms: int = EXACT) -> None:
+        """
+        Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile.
+
+        `due_ms` is a guess from everybody before it, who in one of several lines may wait for something else: whoever leads
+        another one sleeps until `first_ms` at most, when it could start without them.
+        """
         own = self._places.get(call, ())
         for line in call.standing:
             if line not in own:
@@ -90,6 +91,14 @@ class Room:
                 key = (call.tenant, call.step.agent, line)
                 self._tickets[key] = self._tickets.get(key, 0) + 1
         self._places[call] = call.standing
+        if first_ms < due_ms and self._leads(call):
+            due_ms = first_ms
+        self.turn += 1
+        self.sleeping[call] = self.turn
+        heappush(self._alarms, (due_ms, self.turn, call))
+        if len(self._alarms) > 2 * len(self.sleeping) + FEWEST_ALARMS:
+            self._alarms = [alarm for alarm in self._alarms if self.sleeping.get(alarm[2]) == alarm[1]]
+            heapify(self._alarms)
         if self._missed(call):
             self._call_up(call)
         elif len(call.standing) > 1:
@@ -196,6 +205,10 @@ class Room:
             if not lead.isdisjoint([self.line_of.get(budget, budget) for budget in budgets]):
                 return True
         return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
+
+    def _leads(self, call: "Call") -> bool:
+        """Whether it is the first in a line of a target's; of a caller's own caps everybody leads his."""
+        return any(self._lines[line][0][2] is call for line in call.standing if not line.startswith(OF_CALLERS))
 
     def _call_up(self, call: "Call") -> None:
         if self.sleeping.pop(call, None) is not None:

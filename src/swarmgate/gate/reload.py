@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book
-from swarmgate.core.caps import AGENT
+from swarmgate.core.callers import AGENT
 from swarmgate.core.compiler import WAY, Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.kernel import shape

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from swarmgate.core.caps import AGENT, KEY
+from swarmgate.core.callers import AGENT, KEY
 from swarmgate.core.price import MOST_TOKENS, NO_COUNT
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names

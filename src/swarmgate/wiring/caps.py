@@ -6,7 +6,8 @@ from dataclasses import replace
 from swarmgate.config import Config, Target
 from swarmgate.config.callers import Team, caps_of_key
 from swarmgate.config.quota import Quota
-from swarmgate.core.caps import AGENT, Caps, Group
+from swarmgate.core.callers import AGENT
+from swarmgate.core.caps import Caps, Group
 from swarmgate.core.compiler import Compiled, Unit, compile_limit
 from swarmgate.core.limits import EXACT
 from swarmgate.core.routing import Budget

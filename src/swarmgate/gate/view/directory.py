@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from swarmgate.core.caps import OF_CALLERS
+from swarmgate.core.callers import OF_CALLERS
 from swarmgate.core.compiler import Published
 from swarmgate.core.record import Route, Rung
 from swarmgate.core.view import BudgetState, KeyView

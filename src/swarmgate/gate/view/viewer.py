@@ -7,7 +7,7 @@ sees another team's calls: for all teams there is the operator port (design 5: o
 
 from collections.abc import Callable, Iterable
 
-from swarmgate.core.caps import AGENT, KEY, OF_CALLERS, TEAM
+from swarmgate.core.callers import AGENT, KEY, OF_CALLERS, TEAM
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import ANY, Scope
 from swarmgate.gate.view.directory import owner_of, taken
