@@ -18,6 +18,7 @@ from swarmgate.stores.letters.letter import Letter
 from swarmgate.stores.letters.shelf import Shelf
 
 SECRET = "sk-canary-dead-1"
+STEP = {"agent": "a1", "goal": "g1", "priority": "P1"}
 
 
 def run(*arguments, env=None):
@@ -75,15 +76,11 @@ def test_a_letter_is_listed_shown_sent_again_once_and_dropped(tmp_path):
 
 
 def test_a_replay_whose_answer_is_lost_is_told_as_sent_and_stands_in_the_audit(tmp_path):
-    async def script(_stand_in, _hit, writer):
-        writer.write(whole({"error": {"message": "oops"}}, "500 Oops"))
+    letter = Letter("req-1", 1, "target_error", "up", "m", 4, STEP, "POST", "/v1/chat/completions", [], b"{}")
+    Shelf(tmp_path).put(letter, 1)
 
     async def scene():
-        async with stage(script) as on, deaf() as port:
-            on.gate.keep_letters(Shelf(tmp_path), bodies=True)
-            await give_up(on)
-            await eventually(lambda: Shelf(tmp_path).letters())
-            (letter,) = Shelf(tmp_path).letters()
+        async with deaf() as port:
             arguments = ("replay", letter.id, "--state", str(tmp_path), "--gate", f"http://127.0.0.1:{port}")
             code, said = await asyncio.to_thread(run, *arguments)
             assert (code, "was sent as first, and no whole answer came" in said) == (1, True)
@@ -130,7 +127,7 @@ def test_no_gate_and_no_letter(tmp_path):
 
 def test_az_12_what_an_agent_calls_itself_is_shown_as_it_is(tmp_path):
     name = "[/red][link=http://evil]x"
-    step = {"agent": name, "goal": "", "priority": "P1"}
+    step = STEP | {"agent": name}
     letter = Letter("req-1", 1, "target_error", "up", "m", 4, step, "POST", "/v1/chat/completions", [], b"{}")
     Shelf(tmp_path).put(letter, 1)
     code, said = run("list", "--state", str(tmp_path), env={"COLUMNS": "200"})
