@@ -92,6 +92,19 @@ def test_responses_whole_and_streamed():
     played(story)
 
 
+def test_completions_whole_and_streamed():
+    async def story(gpt, _claude):
+        ask = {"model": "m", "prompt": ["Go on.", "Answer in 12 tokens."]}
+        one = await gpt.completions.create(**ask)
+        assert (len(one.choices[0].text), one.usage.completion_tokens) == (48, 12)
+        stream = await gpt.completions.create(**ask, stream=True, stream_options={"include_usage": True})
+        parts = [part async for part in stream]
+        assert "".join(part.choices[0].text for part in parts if part.choices) == one.choices[0].text
+        assert parts[-1].usage == one.usage
+
+    played(story)
+
+
 def test_structured_output_is_what_was_asked_for():
     async def story(gpt, claude):
         chat = await gpt.chat.completions.parse(model="m", messages=WISH, response_format=Finding)

@@ -10,7 +10,7 @@ from email.utils import formatdate
 from types import MappingProxyType
 
 from swarmgate.http1.head import Header
-from swarmgate.lab.standin import chat, embeddings, responses
+from swarmgate.lab.standin import chat, completions, embeddings, responses
 from swarmgate.lab.standin.question import read_question
 from swarmgate.lab.standin.scope import Refusal, Rest
 from swarmgate.lab.standin.speech import JSON, Reply, Service, encoded, go_duration
@@ -64,6 +64,7 @@ class OpenAi:
     services: Mapping[bytes, Service] = MappingProxyType(
         {
             b"/v1/chat/completions": Service(read_question, chat.answer, chat),
+            b"/v1/completions": Service(read_question, completions.answer, completions),
             b"/v1/responses": Service(read_question, responses.answer, responses),
             b"/v1/embeddings": Service(embeddings.read, embeddings.answer),
         }

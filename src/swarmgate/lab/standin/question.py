@@ -64,6 +64,7 @@ class _Body(msgspec.Struct):
     model: str
     messages: list[_Part] = []
     input: str | list[_Part] = ""
+    prompt: str | list[str] = ""
     system: Any = ""
     instructions: str | None = None
     stream: bool | None = False
@@ -91,7 +92,7 @@ def read_question(body: bytes, number: int = 0) -> Question:
     939 recorded calls. Tools count as their JSON.
     """
     said = _decode(body)
-    parts = said.messages or ([_Part(said.input)] if isinstance(said.input, str) else said.input)
+    parts = said.messages or _parts(said.input or said.prompt)
     texts = [_text(part.content or part.output or part.arguments) for part in parts] or [""]
     chars = sum(map(len, texts)) + len(_text(said.system)) + len(said.instructions or "")
     end = texts[-1][-200:]
@@ -118,6 +119,12 @@ def read_question(body: bytes, number: int = 0) -> Question:
         tool=tool,
         number=number,
     )
+
+
+def _parts(asked: str | list[str] | list[_Part]) -> list[_Part]:
+    """What is asked without messages: of Responses and of completions."""
+    every = [asked] if isinstance(asked, str) else asked
+    return [_Part(one) if isinstance(one, str) else one for one in every]
 
 
 def _text(content: object) -> str:
