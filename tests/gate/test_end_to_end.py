@@ -230,7 +230,7 @@ def test_a_gate_that_stops_closes_no_connection_under_a_request():
             idle, busy = [await asyncio.open_connection("127.0.0.1", on.port) for _ in range(2)]
             busy[1].write(ask)
             await eventually(lambda: on.stand_in.hits and len(on.gate.doors) == 2)
-            stopped = asyncio.ensure_future(on.gate.stop(drain_s=5))
+            stopped = asyncio.ensure_future(on.gate.stop(drain_s=60))
             await asyncio.sleep(0)
             idle[1].write(ask)
             refused = await idle[0].read()  # to its end: it was closed
