@@ -5,7 +5,23 @@ from hashlib import sha256
 
 import openai
 import pytest
-from stage import DONE, FINISH, KEY, LAST, ROLE, STREAM_HEAD, TARGET, UNARY, USAGE, framed, stage, token, warm, whole
+from stage import (
+    DONE,
+    FINISH,
+    KEY,
+    LAST,
+    ROLE,
+    STREAM_HEAD,
+    TARGET,
+    UNARY,
+    USAGE,
+    framed,
+    stage,
+    token,
+    unary,
+    warm,
+    whole,
+)
 
 from eventually import eventually
 
@@ -298,5 +314,16 @@ def test_se_07_of_many_streams_no_event_is_lost_doubled_or_out_of_order():
         async with stage(counts) as on, sdk(on.port) as client:
             assert await asyncio.gather(*[heard(client, f"stream {n}") for n in range(STREAMS)]) == [EVENTS] * STREAMS
             assert on.ends == ["answered"] * STREAMS
+
+    asyncio.run(play())
+
+
+def test_a_model_target_is_dialled_where_the_operator_pinned_its_host():
+    text = TARGET.replace("//127.0.0.1:{port}/", "//model.test:81/") + '[resolve]\n"model.test" = "127.0.0.1:{port}"\n'
+
+    async def play():
+        async with stage(unary, text) as on, sdk(on.port) as client:
+            await client.chat.completions.create(**ASK)
+            assert [hit.headers["host"] for hit in on.stand_in.hits] == ["model.test:81"]
 
     asyncio.run(play())

@@ -34,10 +34,19 @@ _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", sock
 TUNNEL = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
 
 
+Pins = Mapping[str, tuple[str, int]]  # endpoints by `host:port` or `host`
+
+
+def pinned(pins: Pins, origin: Origin) -> tuple[str, int] | None:
+    """Where the operator lets an origin be dialled, whatever DNS says; None if they leave it to DNS."""
+    return pins.get(f"{origin.host}:{origin.port}") or pins.get(origin.host)
+
+
 class OperatorResolver:
     """Finds where an origin's connections are dialled; `locate` calls back at once where it knows."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sweep: Sweep, tls: SSLContext | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, sweep: Sweep, tls: SSLContext | None, pins: Pins) -> None:
+        self._pins = pins
         self._loop = loop
         self._sweep = sweep
         self._tls = tls
@@ -47,8 +56,9 @@ class OperatorResolver:
 
     def locate(self, origin: Origin, located: Located) -> None:
         """Tell `located` the endpoint, or that there is none."""
-        if is_address(origin.host):
-            located(self._endpoint(origin, (origin.host,)))
+        pin = (origin.host, origin.port) if is_address(origin.host) else pinned(self._pins, origin)
+        if pin is not None:
+            located(self._endpoint(origin, (pin[0],), pin[1]))
             return
         endpoint, until_ms = self._known.get(origin, (None, 0))
         if endpoint is not None and self._sweep.now_ms < until_ms:
@@ -69,15 +79,15 @@ class OperatorResolver:
             infos = []
         addresses = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
         if addresses:
-            found = self._endpoint(origin, addresses)
+            found = self._endpoint(origin, addresses, origin.port)
             self._known[origin] = (found, self._sweep.now_ms + KEPT_MS)
         for located in self._asking.pop(origin):
             located(found)
 
-    def _endpoint(self, origin: Origin, addresses: tuple[str, ...]) -> Endpoint:
+    def _endpoint(self, origin: Origin, addresses: tuple[str, ...], port: int) -> Endpoint:
         if origin.scheme == "https":
-            return Endpoint(addresses, origin.port, self._tls, origin.host)
-        return Endpoint(addresses, origin.port)
+            return Endpoint(addresses, port, self._tls, origin.host)
+        return Endpoint(addresses, port)
 
 
 def is_address(host: str) -> bool:
@@ -100,9 +110,9 @@ class TargetResolver:
     """
     Finds and judges where a host that an agent named is dialled.
 
-    `pins` are endpoints by `host:port` or `host`. `look_up` runs in a thread (lookups.py); of one registrable domain 64 new
-    names may be asked for at once, and then one a second. `denied` counts names that led where nothing may be dialled,
-    `refused` those that had to wait for their domain's pace.
+    `look_up` runs in a thread (lookups.py); of one registrable domain 64 new names may be asked for at once, and then one a
+    second. `denied` counts names that led where nothing may be dialled, `refused` those that had to wait for their domain's
+    pace.
     """
 
     def __init__(
@@ -111,7 +121,7 @@ class TargetResolver:
         sweep: Sweep,
         tls: SSLContext | None,
         rules: SuffixRules,
-        pins: Mapping[str, tuple[str, int]],
+        pins: Pins,
         look_up: LookUp = ask_system,
     ) -> None:
         self._sweep = sweep
@@ -133,7 +143,7 @@ class TargetResolver:
     def locate(self, origin: Origin, located: Located) -> None:
         """Tell `located` the endpoint, or why there is none; at once where no look-up is needed."""
         host = origin.host
-        pin = self._pins.get(f"{host}:{origin.port}") or self._pins.get(host)
+        pin = pinned(self._pins, origin)
         if pin is not None:
             located(self._endpoint(origin, (pin[0],), pin[1]))
             return

@@ -181,7 +181,8 @@ class Gate:
         self.store = store_of(clock, pump.fire)
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
-        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls.targets).locate)
+        pins = plan.egress.settings.pins if plan.egress is not None else {}
+        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls.targets, pins).locate)
         self.exchanges = exchanges = Exchanges(
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire), Till(plan.prices)
         )
