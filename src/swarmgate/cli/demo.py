@@ -31,7 +31,7 @@ and where your agents run:
   export OPENAI_BASE_URL=http://127.0.0.1:8787/v1 OPENAI_API_KEY=unused
 [bold]More to see[/] (swarmgate is in .venv/bin):
   swarmgate lab learn        # how limits are found that nobody told; a minute
-  swarmgate lab incident     # what a mean hides, and the alert that sees it; five minutes
+  swarmgate lab incident     # what a mean hides, and who sees it; five minutes
   swarmgate plan-capacity    # how many keys a swarm needs"""
 
 

@@ -147,7 +147,7 @@ def verdict(plan: DemoPlan, found: Sequence[ArmFigures]) -> str:
     if all(promise.kept for promise in promises(plan, found)):
         return ""
     if not broken(plan, found):
-        return f"Less than {WHOLE_AGENTS:,} agents for {WHOLE_S} s cannot show every promise; the limits were kept."
+        return f"Fewer than {WHOLE_AGENTS:,} agents, or {WHOLE_S} s, cannot show every promise; the limits were kept."
     running = found[0].machine
     return "" if running is None else running.verdict()
 
