@@ -60,7 +60,7 @@ def test_ti_04_a_host_that_shares_a_budget_with_others_is_shown_to_its_teams_onl
                 ("red", "c.org"),
                 ("blue", "d.org"),
             ):
-                place(parse_target(f"http://{host}/").target, "GET", "/", team)
+                place(parse_target(f"http://{host}/").target, "GET", "/", team).host.is_met = True
             return [await shown(on, key) for key in scopes]
 
     (_, red), (names, blue) = asyncio.run(play())
