@@ -54,6 +54,7 @@ def test_a_letter_is_listed_shown_sent_again_once_and_dropped(tmp_path):
             hits = len(on.stand_in.hits)
             (letter,) = json.loads((await asyncio.to_thread(run, "list", "--state", str(tmp_path), "--json"))[1])
             assert (letter["step"]["agent"], letter["step"]["goal"], letter["attempts"]) == ("a1", "g1", hits)
+            assert letter["model"] == "m"  # its rung names none
             code, shown = await asyncio.to_thread(run, "show", letter["id"], "--state", str(tmp_path))
             assert code == 0
             assert "hello" in shown

@@ -70,12 +70,13 @@ class DeadLetters:
             why = "it streamed and was not held"
         elif len(body) > MOST_BODY_BYTES:
             body, why = None, f"it is longer than {MOST_BODY_BYTES} bytes"
+        rung = call.rungs[call.rung]
         return Letter(
             call.id,
             self._now_ms(),
             reason.value if reason is not None else "",
-            call.rungs[call.rung].target,
-            call.rungs[call.rung].model,
+            rung.target,
+            rung.model or call.model,
             call.attempt,
             {**call.step._asdict(), "priority": f"P{call.rank}"},
             asked.method.decode("latin-1"),

@@ -1,9 +1,12 @@
 """Counters over a crash: what was used is never granted again, and what is over is forgotten."""
 
+import errno
+import shutil
 from pathlib import Path
 from random import Random
 
-from disk import Desk, everything
+import pytest
+from disk import Desk, Disk, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +18,7 @@ from swarmgate.core.passage import touch
 from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
-from swarmgate.stores.journal import counters, rows
+from swarmgate.stores.journal import counters, rows, writer
 from swarmgate.stores.journal.said import AHEAD_PARTS
 from swarmgate.stores.journal.segments import Retention
 
@@ -164,6 +167,27 @@ def test_what_was_used_beyond_is_told_with_the_end_alone(tmp_path):
     told = [row for row in written if isinstance(row, rows.Done)]
     assert [row.charges for row in told] == [(("tokens", 7), ("short", 7))] * 20
     assert sum(isinstance(row, rows.Counters) for row in written) < 20
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_op_09_what_was_used_is_known_as_soon_as_rows_are_kept_again(tmp_path, monkeypatch, is_removed):
+    """Rows were lost on a full disk, or with the folder; the gate dies a second after there is room again."""
+    monkeypatch.setattr(writer, "MOST_PENDING", 2)
+    folder = tmp_path / "journal"
+    full, life = Disk(monkeypatch), Life(folder, 1_600_000_000_000, keep=Retention(segment_bytes=4_000))
+    for _ in range(3):
+        life.desk.loop.second()
+    full.error = None if is_removed else errno.ENOSPC
+    for number in range(12):
+        life.call(number, 5, 0)
+    if is_removed:
+        shutil.rmtree(folder)
+    life.desk.loop.second()
+    full.error = None
+    life.desk.loop.second()
+    book = Book(life.now_ms)
+    counters.restore(folder, book, {"day": DAY, "tokens": DAY}.get, life.now_ms)
+    assert book.cells["tokens"].level == life.units()["tokens"] == 60
 
 
 def test_what_was_used_yesterday_is_forgotten(tmp_path):

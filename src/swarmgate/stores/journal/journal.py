@@ -274,6 +274,7 @@ class FileJournal:
         missed = self.writer.tick(now_ms)
         if missed is not None:
             self.add(rows.Gap(*self.next(), missed.rows, missed.since_ms, missed.reason))
+            self._seconds = 0  # what counters took stood in the rows that are missing
         self._tell_counters()
         wall_ms = self._wall_ms()
         step_ms = wall_ms - now_ms - self._step_ms
