@@ -35,6 +35,7 @@ async def give_up(on, *, body=True):
     writer.write(head.encode() + said)
     answer = await reader.read()
     writer.close()
+    await writer.wait_closed()
     assert body
     return answer
 
@@ -96,12 +97,18 @@ def test_a_replay_whose_answer_is_lost_is_told_as_sent_and_stands_in_the_audit(t
 async def deaf():
     """A port where whoever says something is left without an answer."""
 
+    left = asyncio.Event()
+
     async def leave(reader, writer):
         await reader.read(1)
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        left.set()
 
     async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1]
+        await left.wait()
 
 
 def test_without_bodies_a_replay_says_so(tmp_path):
