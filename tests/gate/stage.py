@@ -50,9 +50,14 @@ class StandIn:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def close(self) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)  # what was accepted a moment ago begins to be served, so that it can be closed
         for writer in self._writers:
             writer.close()
         await asyncio.gather(*self._tasks)
+        for writer in self._writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
