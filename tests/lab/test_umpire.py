@@ -101,7 +101,9 @@ def test_admission_beyond_the_bound_is_found():
 
 def test_who_sleeps_longer_than_the_store_said_idles(monkeypatch):
     wait = Room.wait
-    monkeypatch.setattr(Room, "wait", lambda self, call, due_ms: wait(self, call, due_ms + 5_000))
+    monkeypatch.setattr(
+        Room, "wait", lambda self, call, *due_ms: wait(self, call, *(at_ms + 5_000 for at_ms in due_ms))
+    )
     world = World(small("planner"), 1, ())
     world.run()
     assert any("slept that could run" in sentence for sentence in violations(world))
