@@ -107,7 +107,7 @@ class Caller(asyncio.Protocol):
 
 async def load(port, until_s, told):
     """`CALLS_PER_S` calls, each due at its own instant, whatever became of the ones before."""
-    loop, due, idle = asyncio.get_running_loop(), collections.deque(), []
+    loop, due, idle = asyncio.get_running_loop(), collections.deque(), collections.deque()
     body = json.dumps({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Summarise. " * 180}]}).encode()
     head = f"POST {lab.PATH} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-swarmgate-agent: bench\r\n"
     request = f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
@@ -119,7 +119,7 @@ async def load(port, until_s, told):
         await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
         due.append(due_s)
         if idle:
-            idle.pop().go_on()
+            idle.popleft().go_on()  # the one that has rested longest: the gate closes those that rest for long
     await asyncio.sleep(1)  # for the last answers
 
 
