@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 CANARY = "sk-canary-"
-WRITTEN_BY_TESTS = {".toml", ".py"}  # configurations, and programs that tests start
+WRITTEN_BY_TESTS = {".toml", ".py", ".pyc"}  # configurations, and programs that tests start
 MOST_BYTES = 32 * 1024 * 1024
 
 

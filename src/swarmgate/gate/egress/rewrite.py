@@ -81,6 +81,8 @@ def location(value: bytes, here: ParsedUrl, trail: Trail, prefix: bytes) -> byte
 def joined(value: bytes, here: ParsedUrl) -> tuple[str, str]:
     """Where a `Location` leads, spelled as clients would mend it, and its fragment with the mark before it."""
     spelled, sharp, fragment = quote(value.strip(), safe=_VISIBLE).partition("#")
+    if spelled.startswith("//"):  # RFC 3986 5.2.2; some releases of Python alone refuse odd brackets here
+        return f"{here.target.scheme}:{spelled}", sharp + fragment
     with suppress(ValueError):  # for brackets
         spelled = urljoin(here.url, spelled)
     return spelled, sharp + fragment
