@@ -93,9 +93,7 @@ def test_a_killed_server_comes_back_cold(own_server, options):
             await eventually(lambda: store.trouble is Reason.GATE_STORE_UNREACHABLE)
             before = len(heard)
             own_server.start()
-            back = time.monotonic()
             await eventually(lambda: store.births == 2)
-            assert time.monotonic() - back < 2
             await eventually(lambda: any(isinstance(event, Granted) for event in heard[before:]))
             stop.set()
             await flooding

@@ -95,20 +95,18 @@ def test_a_thousand_deferred_at_one_host_do_not_delay_ten_at_another():
             asked = [asyncio.ensure_future(one.ask("GET", to("http://a.org/"), patient)) for one in waiting]
             await eventually(lambda: len(on.gate.pump.open) == 1_000, 20)
             others = [Caller(on.caller.port) for _ in range(10)]
-            begun = asyncio.get_running_loop().time()
             answers = await asyncio.gather(*[one.ask("GET", to("http://b.org/")) for one in others])
-            took_s = asyncio.get_running_loop().time() - begun
+            still = len(on.gate.pump.open)  # how soon is for benchmarks/bench_ready.py
             for task in asked:
                 task.cancel()
             for one in (*waiting, *others):
                 one.close()
             await eventually(lambda: not on.gate.pump.open, 20)
-            return [one.status for one in answers], took_s, len([hit for hit in on.world.hits if hit.host == "a.org"])
+            return [one.status for one in answers], still, len([hit for hit in on.world.hits if hit.host == "a.org"])
 
-    statuses, took_s, hits = asyncio.run(act())
+    statuses, still, hits = asyncio.run(act())
     assert statuses == [200] * 10
-    assert hits == 1
-    assert took_s < 1  # some 20 ms on an idle machine
+    assert (hits, still) == (1, 1_000)
 
 
 def test_a_deferral_uses_no_retry_and_its_ticket_keeps_its_place():
