@@ -191,8 +191,7 @@ def test_llm_gateways_82_another_key_is_tried_at_once():
         text = TARGET.replace('first = "env:KEY"', 'first = "env:KEY", second = "env:KEY"')
         async with stage(script, text) as on, gpt(on.port) as client:
             await client.chat.completions.create(**ASK)
-            first, second = on.stand_in.hits
-            assert second.at_s - first.at_s < 30
+            assert on.stand_in.hits[1].at_s - on.stand_in.hits[0].at_s < 30  # the first key is out for 60 s
 
     asyncio.run(play())
 
