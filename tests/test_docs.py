@@ -33,6 +33,8 @@ COMMANDS = {name: GROUP.get_command(None, name) for name in GROUP.list_commands(
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|lua|toml|md|json))`")
 WORD = re.compile(r"^\| `(\w+)` \| .+\. \| `([\w./]+)` \|$", re.MULTILINE)
+CHECK = re.compile(r"^\| ([A-Z]{2}-\d\d) \| [^|]+ \| ([^|]*) \| ([^|]*)\|$", re.MULTILINE)
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PRIVATE = re.compile(r"(?<![\w.-])/work\b|\.\./shared\b")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -157,6 +159,20 @@ def test_every_word_of_the_glossary_stands_in_its_file():
     rows = WORD.findall((ROOT / "docs/glossary.md").read_text())
     assert len(rows) > 200
     assert [row for row in rows if not re.search(rf"\b{row[0]}\b", (SOURCE / row[1]).read_text())] == []
+
+
+def test_every_check_stands_once_and_names_tests_that_exist():
+    page = (ROOT / "docs/checks.md").read_text()
+    rows = CHECK.findall(page)
+    assert [name for name, _, _ in rows] == re.findall(r"^\| ([A-Z]{2}-\d+)", page, re.MULTILINE), "four columns each"
+    assert len({name for name, _, _ in rows}) == len(rows)
+    assert [name for name, tests, why in rows if not NAMED_TEST.search(tests) and not why.strip()] == [], (
+        "a test or why not"
+    )
+    named = NAMED_TEST.findall(page)
+    assert [
+        one for one in named if not re.search(rf"^(?:async )?def {one[1]}\(", (ROOT / one[0]).read_text(), re.MULTILINE)
+    ] == []
 
 
 def test_every_folder_of_the_package_is_in_the_tree():
