@@ -20,6 +20,7 @@ OVERLOADED = classify(Signal(529))
 BROKEN = classify(Signal(500))
 BROKEN_FOR_LONG = classify(Signal(503, hint_ms=25_000))
 LOST = classify(Signal(ending=Ending.LOST_BEFORE_BYTE))
+UNTRUSTED = classify(Signal(ending=Ending.UNTRUSTED))
 SLOW = classify(Signal(ending=Ending.CONTENT_TIMEOUT))
 BAD_REQUEST = classify(Signal(400))
 
@@ -75,6 +76,10 @@ BAD_REQUEST = classify(Signal(400))
         (TOMORROW, READ, Action.RELAY, RetryReason.WAIT_BEYOND_DEADLINE),
         (TOMORROW, READ._replace(rungs_below=1), Action.NEXT_RUNG, RetryReason.WAIT_WORTH_A_RUNG),
         (BUSY, READ._replace(other_key=True), Action.LINE, RetryReason.LIMIT_REACHED),
+        (UNTRUSTED, READ, Action.RELAY, RetryReason.TARGET_UNTRUSTED),
+        (UNTRUSTED, WRITE._replace(bytes_left=False), Action.RELAY, RetryReason.TARGET_UNTRUSTED),
+        (UNTRUSTED, READ._replace(other_key=True), Action.RELAY, RetryReason.TARGET_UNTRUSTED),
+        (UNTRUSTED, READ._replace(rungs_below=2), Action.NEXT_RUNG, RetryReason.TARGET_UNTRUSTED),
         (LOST, WRITE, Action.UNKNOWN_EFFECT, RetryReason.WRITE_ANSWER_LOST),
         (SLOW, WRITE._replace(rungs_below=1), Action.UNKNOWN_EFFECT, RetryReason.WRITE_ANSWER_LOST),
         (BROKEN, WRITE, Action.RELAY, RetryReason.WRITE_NOT_REPEATED),

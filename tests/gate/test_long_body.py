@@ -30,7 +30,7 @@ def reads_of(raw):
 
 @pytest.mark.parametrize("field", ["content-length", "transfer-encoding"])
 @pytest.mark.parametrize(
-    "text", ["a" * 8_000_000, '\\"' * 2_000_000, "h\u00e9" * 2_000_000], ids=["plain", "escapes", "utf-8"]
+    "text", ["a" * 8_000_000, '"wx' * 2_000_000, "h\u00e9" * 2_000_000], ids=["plain", "escapes", "utf-8"]
 )
 def test_eight_megabytes_take_a_few_reads_of_memory(keeping, field, text):
     said = {"messages": [{"role": "user", "content": text}], "model": "fast", "stream": False}
@@ -70,16 +70,32 @@ def test_eight_megabytes_take_a_few_reads_of_memory(keeping, field, text):
     assert bench.reserved == 0
 
 
-@pytest.mark.parametrize("value", [b"1", b"[]", b'{"a":1}', b"[" * 300 + b"]" * 300])
-def test_more_values_than_can_be_read_in_time_are_refused_while_they_come(value):
-    body = b'{"model":"fast","input":[%b1]}' % ((value + b",") * (16_000_000 // (len(value) + 1)))
+ESCAPES = b"\\n" * 4_000_001
+TOO_MUCH = {
+    **{
+        f"of {value[:7]}": (
+            b'"input":[%b1]' % ((value + b",") * (16_000_000 // (len(value) + 1))),
+            "commas and opening",
+        )
+        for value in (b"1", b"[]", b'{"a":1}', b"[" * 300 + b"]" * 300)
+    },
+    "a value of escapes": (b'"input":"%b"' % ESCAPES, "backslashes"),
+    "a name of escapes": (b'"%b":1' % ESCAPES, "backslashes"),
+    "a long name": (b'"%b":1' % (b"x" * 16_000_000), "longer than 256 characters"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_hi_16_more_than_can_be_read_in_time_is_refused(name):
+    member, words = TOO_MUCH[name]
+    body = b'{"model":"fast",%b}' % member
     bench = Bench(TEXT)
     for read in reads_of(request(body=body)):
         if not bench.client.is_closing() and not bench.wire.written:
             bench.client.data_received(read)
     said = b"".join(bench.wire.written)
     assert said.startswith(b"HTTP/1.1 400")
-    assert b"commas and opening brackets" in said
+    assert words.encode() in said
     assert not bench.dialler.dials
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import httpx
 import openai
 import pytest
-from sdks import ASK
+from sdks import ASK, gpt
 from stage import KEY, STREAM_HEAD, TARGET, StandIn, either, framed, stage, token, warm
 from test_front import request
 
@@ -27,7 +27,7 @@ key = "{folder}/gate.key"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return made_in(tmp_path_factory.mktemp("tls"), ("gate", "target", "agent"))
+    return made_in(tmp_path_factory.mktemp("tls"), ("gate", "target", "agent"), expired=("old",), own=("own",))
 
 
 def trusting(folder, certificate=None):
@@ -177,12 +177,58 @@ def test_a_target_is_verified_against_the_operator_s_authority(folder, trusted):
                 await client.chat.completions.create(**ASK)
             else:
                 with pytest.raises(openai.APIStatusError, match="certificate is not valid") as caught:
-                    await client.chat.completions.create(**ASK, extra_headers={"x-swarmgate-timeout": "1s"})
+                    await client.chat.completions.create(**ASK)
                 assert caught.value.code == "target_tls"
         assert len(stand_in.hits) == trusted  # a key goes to nobody who is not who it says
         await gate.stop(drain_s=1)
         server.close()
         await stand_in.close()
+
+    asyncio.run(play())
+
+
+LADDER = """
+[targets.bad]
+base_url = "https://{name}:{bad}/v1"
+keys = {{{{ only = "env:KEY" }}}}
+[routes]
+fast = [{rungs}]
+[resolve]
+"other.example" = "127.0.0.1:{bad}"
+[tls]
+target_ca = "{folder}/ca.pem"
+"""
+BAD = {"another name": ("target", "other.example"), "expired": ("old", "localhost"), "its own": ("own", "localhost")}
+
+
+@pytest.mark.parametrize("how", BAD)
+def test_up_13_a_bad_certificate_is_told_once_and_another_target_serves(folder, how):
+    """No other attempt would see another one; the key goes to nobody who shows it."""
+    certificate, name = BAD[how]
+    heard, hellos = [], []
+
+    async def hears(reader, _writer):
+        heard.append(await reader.read(1))
+
+    async def play():
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / f"{certificate}.pem", folder / f"{certificate}.key")
+        context.sni_callback = lambda *_: hellos.append(how)
+        server = await asyncio.start_server(hears, "127.0.0.1", 0, ssl=context)
+        bad = server.sockets[0].getsockname()[1]
+        for rungs in ('"bad/m"', '"bad/m", "up/m"'):
+            text = TARGET + LADDER.format(name=name, bad=bad, rungs=rungs, folder=folder)
+            async with stage(either, text) as on, gpt(on.port) as client:
+                if "up" in rungs:
+                    await client.chat.completions.create(**ASK | {"model": "fast"})
+                else:
+                    with pytest.raises(openai.APIStatusError, match="certificate is not valid") as caught:
+                        await client.chat.completions.create(**ASK | {"model": "fast"})
+                    assert (caught.value.code, caught.value.status_code) == ("target_tls", 502)
+                    assert on.ends == ["failed"]
+        assert len(hellos) == 2
+        assert not any(heard)
+        server.close()
 
     asyncio.run(play())
 

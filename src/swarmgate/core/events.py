@@ -20,7 +20,8 @@ class LostKind(Enum):
     CONNECT_TIMEOUT = "connect_timeout"  # no answer to a dial within 5 s
     POOL_FULL = "pool_full"  # too many calls wait for a connection already; says nothing about the target
     CONNECT = "connect"  # no connection within 5 s, or refused
-    TLS = "tls"  # the certificate or the handshake was not accepted
+    TLS = "tls"  # the handshake was not accepted
+    UNTRUSTED = "untrusted"  # the certificate was not accepted
     UNNAMED = "unnamed"  # there is no such name
     NAMES = "names"  # too many names of the target's domain were looked up lately; says nothing about the target
     DENIED = "denied"  # the name leads to an address that may not be dialled

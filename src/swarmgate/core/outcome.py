@@ -22,6 +22,7 @@ class Ending(StrEnum):
     CONNECT_FAILED = "connect_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     TLS_FAILED = "tls_failed"
+    UNTRUSTED = "untrusted"  # the certificate was not accepted
     NO_SUCH_NAME = "no_such_name"
     ADDRESS_DENIED = "address_denied"  # the name leads where nothing may be dialled
     LOST_BEFORE_BYTE = "lost_before_byte"  # the connection ended before the answer's first byte
@@ -49,6 +50,7 @@ class Kind(StrEnum):
     CONNECT_FAILED = "connect_failed"
     CONNECT_TIMEOUT = "connect_timeout"
     TLS_FAILED = "tls_failed"
+    UNTRUSTED = "untrusted"
     NO_SUCH_NAME = "no_such_name"
     ADDRESS_DENIED = "address_denied"
     LOST_BEFORE_BYTE = "lost_before_byte"
@@ -66,6 +68,7 @@ class Verdict(StrEnum):
     WAIT = "wait"
     OTHER_KEY = "other_key"
     OTHER_MODEL = "other_model"
+    OTHER_TARGET = "other_target"  # this one is useless until a person acts there
     REFUSE = "refuse"  # this request never fits
     KEY_DEAD = "key_dead"  # this key is useless until a person acts
     FAILED = "failed"  # nothing: the upstream's answer is the answer
@@ -154,6 +157,7 @@ ROWS = {
     Kind.CONNECT_FAILED: Row(Verdict.RETRY, breaks=True),
     Kind.CONNECT_TIMEOUT: Row(Verdict.RETRY, breaks=True),
     Kind.TLS_FAILED: Row(Verdict.RETRY, breaks=True),
+    Kind.UNTRUSTED: Row(Verdict.OTHER_TARGET, breaks=True),  # the next handshake shows the same certificate
     Kind.NO_SUCH_NAME: Row(Verdict.FAILED),  # says nothing about a target, and the next look-up says the same
     Kind.ADDRESS_DENIED: Row(Verdict.REFUSE),
     Kind.LOST_BEFORE_BYTE: Row(Verdict.RETRY, breaks=True),

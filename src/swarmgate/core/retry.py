@@ -100,6 +100,7 @@ class RetryReason(StrEnum):
     LIMIT_REACHED = "limit_reached"
     WAIT_BEYOND_DEADLINE = "wait_beyond_deadline"
     RETRIES_USED_UP = "retries_used_up"
+    TARGET_UNTRUSTED = "target_untrusted"
     KEY_DEAD = "key_dead"
     NO_KEY_LEFT = "no_key_left"
     MODEL_FAILED = "model_failed"
@@ -172,6 +173,7 @@ _RULES: tuple[tuple[RetryReason, Action, Callable[[_Case], bool]], ...] = (
     # Failures: each further send is a retry; each rung below is to have one.
     (RetryReason.RETRIES_USED_UP, Action.DEAD_LETTER, lambda c: not _retries_left(c.call)),
     (RetryReason.MODEL_FAILED, Action.NEXT_RUNG, lambda c: c.verdict is Verdict.OTHER_MODEL and c.call.rungs_below > 0),
+    (RetryReason.TARGET_UNTRUSTED, Action.NEXT_RUNG, lambda c: c.verdict is Verdict.OTHER_TARGET),
     (
         RetryReason.SENDS_KEPT_FOR_RUNGS,
         Action.NEXT_RUNG,

@@ -39,6 +39,7 @@ _OK, _ANSWERED = Kind.OK, End.ANSWERED  # as in core/queueing.py
 _ENDINGS = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
     LostKind.TLS: Ending.TLS_FAILED,
+    LostKind.UNTRUSTED: Ending.UNTRUSTED,
     LostKind.UNNAMED: Ending.NO_SUCH_NAME,
     LostKind.CONNECT_TIMEOUT: Ending.CONNECT_TIMEOUT,
     LostKind.POOL_FULL: Ending.CONNECT_FAILED,
@@ -62,6 +63,7 @@ _WHY = {
     Kind.CONNECT_FAILED: Reason.TARGET_UNREACHABLE,
     Kind.CONNECT_TIMEOUT: Reason.TARGET_UNREACHABLE,
     Kind.TLS_FAILED: Reason.TARGET_TLS,
+    Kind.UNTRUSTED: Reason.TARGET_TLS,
     Kind.NO_SUCH_NAME: Reason.TARGET_NO_SUCH_NAME,
     Kind.ADDRESS_DENIED: Reason.POLICY_ADDRESS,
     Kind.LOST_BEFORE_BYTE: Reason.TARGET_CUT,

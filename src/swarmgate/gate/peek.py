@@ -18,6 +18,7 @@ MOST_TOKENS = 1 << 40
 LONG_BYTES = 16 * 1024  # a body beyond it has its members counted before they are read
 MOST_COPIED_BYTES = 256 * 1024  # a body beyond it is sent in pieces of what came: a copy of 32 MiB takes 20 to 70 ms
 MOST_MEMBERS = 256  # of the top level; APIs have some thirty
+MOST_NAME = 256  # characters in a member's name
 Body = bytes | memoryview
 _TWICE = "has a key twice; readers disagree which one counts, so neither is sent"
 
@@ -130,6 +131,8 @@ def _decode_long(body: Body) -> dict[str, Raw]:
     def hear(_type: type, name: str) -> _Member:
         if name in names or len(names) == MOST_MEMBERS:
             raise BadInput("body", _TWICE if name in names else f"has more than {MOST_MEMBERS} members")
+        if len(name) > MOST_NAME:
+            raise BadInput("body", f"has a member whose name is longer than {MOST_NAME} characters")
         names[name] = None
         return _Member()
 

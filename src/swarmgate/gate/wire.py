@@ -40,6 +40,7 @@ class Wire:
         Fault.CONNECT_TIMEOUT: LostKind.CONNECT_TIMEOUT,
         Fault.POOL_FULL: LostKind.POOL_FULL,
         Fault.TLS_FAILED: LostKind.TLS,
+        Fault.UNTRUSTED: LostKind.UNTRUSTED,
     }
 
     def __init__(self, exchanges: Exchanges, upstreams: Upstreams, call: Call, origin: Origin) -> None:

@@ -66,6 +66,8 @@ class Dialler:
                 return await self._secure(endpoint, make, link)
         except TimeoutError:
             return Fault.CONNECT_TIMEOUT
+        except ssl.SSLCertVerificationError:
+            return Fault.UNTRUSTED
         except OSError:  # ssl.SSLError is one
             return refused
 
