@@ -4,12 +4,11 @@ calls notice of an importer at 5,000 rows/s.
 
 `python benchmarks/bench_journal.py`: a few seconds in a temporary folder (TMPDIR names another disk), and, where the tools of
 gate_lab.py are, 500 calls a second over `--pairs` pairs of 0.8 s and 0.8 s: one half while nothing is imported, one while 5,000
-rows/s are, in an order drawn by lot. What a busy machine does mostly lasts longer than that, so it meets both halves. What is added to the
-calls' P99 is told with the interval that 95 of 100 repetitions of the whole would fall into (the pairs drawn anew, 2,000 times);
-one wider than 0.1 ms on either side says that the machine was too busy to tell. Beside it stands what no caller's clock disturbs:
-the gate's own processor time per call, and how long it waited for a processor (/proc/PID/schedstat).
-
-The gate has CPU 0. The importer shares CPU 1 with load and stand-in, which go before it: else their delay would be taken for the gate's.
+rows/s are, in an order drawn by lot (beside_importer.py). What a busy machine does mostly lasts longer than that, so it meets both
+halves. What is added to the calls' P99 is told with the interval that 95 of 100 repetitions would fall into (the pairs drawn anew,
+2,000 times), of all pairs and of the quiet quarter; one wider than 0.1 ms on either side says that the machine was too busy to
+tell. Beside it stands what no caller's clock disturbs: the gate's own processor time per call, and how long it waited for a
+processor (/proc/PID/schedstat).
 """
 
 import argparse
@@ -164,8 +163,8 @@ def fill(folder, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the calls, six pairs")
-    parser.add_argument("--pairs", type=int, default=120, help="of halves of calls")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the calls, eight pairs")
+    parser.add_argument("--pairs", type=int, default=160, help="of halves of calls")
     parser.add_argument("--json", action="store_true", help="for programs")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +174,7 @@ def main():
         if absent := lab.missing():
             print(f"bench_journal: not beside calls, not here: {absent}", file=sys.stderr)
         else:
-            pairs = 6 if told.quick else told.pairs
+            pairs = 8 if told.quick else told.pairs
             fed = fill(Path(folder) / "fed", int(beside.ROWS_PER_S * (pairs * beside.HALF_S + 5)))
             found |= beside.beside_calls(fed, pairs)
     if told.json:

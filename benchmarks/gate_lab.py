@@ -122,10 +122,6 @@ class Server:
     def open_files(self) -> int:
         return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
 
-    def renice(self, nice: int) -> None:
-        for pid in self._pids():
-            os.setpriority(os.PRIO_PROCESS, pid, nice)
-
     def __enter__(self) -> Self:
         return self
 
@@ -148,9 +144,9 @@ def wait_for(port: int, process: subprocess.Popen, wait_s: float) -> None:
     raise SystemExit(f"nothing listens on {port}; the process ended with {process.poll()}")
 
 
-def start_upstream() -> Server:
+def start_upstream(cpu: int = 1) -> Server:
     port = free_port()
-    return Server("upstream", port, 1, [str(BUILD / "mock"), str(port)])
+    return Server("upstream", port, cpu, [str(BUILD / "mock"), str(port)])
 
 
 def start_nginx(upstream: int) -> Server:

@@ -1,8 +1,10 @@
 """
 What every test shares: this folder on the import path, no clock in properties, canaries that no test may leave behind.
 
-After worlds were simulated the run ends with a table of the faults that struck calls, by the state of the call.
+The run ends with what was skipped, by reason, and, after worlds were simulated, with a table of the faults that struck calls.
 """
+
+import collections
 
 import pytest
 from hypothesis import settings
@@ -48,9 +50,15 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How often each fault struck a call in each state, and the pairs that never happened (reliability 3)."""
+    """Why tests were skipped; how often each fault struck a call in each state, and the pairs that never happened (reliability 3)."""
+    skipped = collections.Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    if skipped:
+        terminalreporter.section("skipped")
+        for reason, count in skipped.most_common():
+            terminalreporter.write_line(f"{count:4}  {reason.removeprefix('Skipped: ')}")
     if struck.PAIRS:
         terminalreporter.section("faults by the state of the calls they struck")
         for kind, *counts in coverage.table(struck.PAIRS):
             terminalreporter.write_line(f"{kind:16}" + "".join(f"{count:>12}" for count in counts))
-        terminalreporter.write_line(f"never: {', '.join(coverage.never(struck.PAIRS)) or 'none'}")
+        never = ", ".join(coverage.never(struck.PAIRS)) or "none"
+        terminalreporter.write_line(f"of the pairs above that can happen, these never did: {never}")

@@ -47,17 +47,19 @@ def demo(
 ) -> None:
     """Show what a gate is worth: arms in turn on the same trace, a witness at every target."""
     talk = Console(stderr=True)
-    place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-demo-"))
     try:
         plan = make_plan(agents, _lengths(seconds), trace)
     except (LabError, OSError) as error:
         print(error, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None
+    place = folder or Path(tempfile.mkdtemp(prefix="swarmgate-demo-"))
     with ending_in_order():
         try:
             with LiveScreen(talk, plan) as screen:
                 found = run_demo(plan, place, screen)
             _show(plan, found, place, as_json_text=as_json_text)
+            if folder is None:
+                talk.print(f"Nothing needs its folder afterwards: rm -r {place}", soft_wrap=True)
             if keep:
                 _stay(plan, place, talk)
         except (LabError, OSError) as error:
