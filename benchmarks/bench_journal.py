@@ -3,12 +3,9 @@ What evidence costs: us per call on the loop of the data process, rows per secon
 calls notice of an importer at 5,000 rows/s.
 
 `python benchmarks/bench_journal.py`: a few seconds in a temporary folder (TMPDIR names another disk), and, where the tools of
-gate_lab.py are, 500 calls a second over `--pairs` pairs of 0.8 s and 0.8 s: one half while nothing is imported, one while 5,000
-rows/s are, in an order drawn by lot (beside_importer.py). What a busy machine does mostly lasts longer than that, so it meets both
-halves. What is added to the calls' P99 is told with the interval that 95 of 100 repetitions would fall into (the pairs drawn anew,
-2,000 times), of all pairs and of the quiet quarter; one wider than 0.1 ms on either side says that the machine was too busy to
-tell. Beside it stands what no caller's clock disturbs: the gate's own processor time per call, and how long it waited for a
-processor (/proc/PID/schedstat).
+gate_lab.py are, 500 calls a second over `--pairs` pairs of halves with and without an importer (pairs.py, beside_importer.py). Beside
+what is added to the calls' P99 stands what no caller's clock disturbs: the gate's own processor time per call, and how long it
+waited for a processor (/proc/PID/schedstat).
 """
 
 import argparse
@@ -180,9 +177,7 @@ def main():
     if told.json:
         print(json.dumps(found))
         return
-    for name, figure in found.items():
-        figures = figure if isinstance(figure, list) else [figure]
-        print(f"{name:>44}: {', '.join(f'{one:,.2f}' if abs(one) < 100 else f'{one:,.0f}' for one in figures)}")
+    print(lab.listed(found))
 
 
 if __name__ == "__main__":

@@ -214,3 +214,13 @@ def streams(server: Server, count: int, seconds: int) -> dict[str, float]:
 
 def medians(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def listed(found: dict[str, object]) -> str:
+    """Figures by name, a line each; a list is an interval."""
+    lines = []
+    for name, figure in found.items():
+        figures = figure if isinstance(figure, list) else [figure]
+        shown = ", ".join(f"{one:,.2f}" if abs(one) < 100 else f"{one:,.0f}" for one in figures)
+        lines.append(f"{name:>44}: {shown}")
+    return "\n".join(lines)
