@@ -106,7 +106,7 @@ async def _play(sides, pairs, lot):
             side.ended()
     began.append((time.perf_counter(), []))
     async with asyncio.timeout(LAST_ANSWERS_S):
-        while any(side.due or len(side.idle) < CONNECTIONS for side in sides):
+        while any(side.due or len(side.idle) < CONNECTIONS for side in sides):  # noqa: ASYNC110  no event tells it
             await asyncio.sleep(0.05)
     starts_s = [start_s for start_s, _ in began]
     for due_s, took_s in told:  # a call belongs to the half in which it was due
