@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from swarmgate.cli import app
 from swarmgate.cli.evidence import as_csv, plain
+from swarmgate.stores.journal.rows import Blocked
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "control"))
 from story import Story, import_all
@@ -89,6 +90,39 @@ def test_costs_by_everything(folder):
     assert json.loads(run("costs", "--from", "1h", "--json", folder=folder).output) == []
 
 
+def test_keys_of_two_targets_are_two_whatever_they_are_called(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    for number, target in enumerate(("up", "down", "down")):
+        story.answered(f"c{number}", target=target, key="key-1")
+    story.answered("web", target="http://x.org", key="", model="")
+    import_all(story.write().folder).close()
+    rows = json.loads(run("costs", "--by", "key", "--from", FROM, "--to", TO, "--json", folder=tmp_path).output)
+    assert {row["key"]: row["attempts"] for row in rows} == {"down/key-1": 2, "up/key-1": 1, "": 1}
+
+
+def test_why_tells_what_blocked_as_its_owner_states_it(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    story.revision("up: requests per 60s", 4)
+    story.revision("up: concurrent", 2, revision=3, unit="concurrent", window_ms=0, paused=True)
+    story.deferred(
+        "req-1",
+        blocked=(
+            Blocked("up: requests per 60s", "time", 1, 3_200, 60_000_000, 0),  # as the kernel keeps it
+            Blocked("up: concurrent", "event", 3, 0, 0, 0),
+            Blocked("http://x.org", "time", 0, 0, 0, 0),  # it rests
+        ),
+    )
+    import_all(story.write().folder).close()
+    told = " ".join(run("why", "req-1", folder=tmp_path).output.split())
+    assert "up: requests per 60s: 0 left of 4 requests per 60s (revision 1; room comes with time)" in told
+    assert "up: concurrent (revision 3: paused)" in told
+    assert "http://x.org (room comes with time)" in told
+    (deferral,) = json.loads(run("why", "req-1", "--json", folder=tmp_path).output)["deferrals"]
+    assert (deferral["blocked"][0]["amount"], deferral["blocked"][2]["amount"]) == (4, None)
+
+
 def test_what_has_no_price_is_not_free(tmp_path):
     story = Story(tmp_path)
     story.boot()
@@ -99,7 +133,7 @@ def test_what_has_no_price_is_not_free(tmp_path):
     assert "unknown" in shown
     assert "0.000000" not in shown
     shown = run("report", "--target", "up", "--from", FROM, "--to", TO, folder=tmp_path).output
-    assert "unknown, and 1 without a price" in " ".join(shown.split())
+    assert "cost, USD unknown cut off" in " ".join(shown.split())
 
 
 def test_report_tells_and_writes_a_page(folder, tmp_path):

@@ -61,6 +61,7 @@ class Story:
             told["author"],
             told["reason"],
             self.ms,
+            paused=told.get("paused", False),
         )
 
     def leaves(self, call="c1", attempt=1, **named):
@@ -115,8 +116,8 @@ class Story:
         return self.ends(self.leaves(call, **named), took_ms=took_ms, **(note or {}))
 
     def deferred(self, call="d1", budget="up: 4 per 60s", wait_ms=5_000, **named):
+        blocked = named.pop("blocked", (rows.Blocked(budget, "time", 1, 4, 60_000, 0),))
         told = {"agent": "a1", "goal": "g1", "step": "s1", "target": "up", "model": "m"} | named
-        blocked = (rows.Blocked(budget, "time", 1, 4, 60_000, 0),)
         return self.add(
             rows.End,
             call,

@@ -3,7 +3,7 @@
 import pytest
 from story import START_MS, Story, import_all
 
-from swarmgate.control.page import drawing, page, summary, tables
+from swarmgate.control.page import drawing, page, shown_duration, summary, tables
 from swarmgate.control.post_mortem import host_of, post_mortem
 from swarmgate.control.tally import LimitVerdict
 from swarmgate.core.errors import BadInput
@@ -155,3 +155,50 @@ def test_a_limit_that_hosts_share_counts_all_of_them(tmp_path):
         found = told(tmp_path, host)
         assert found.sent == 6
         assert [(one.most, one.verdict) for one in found.rulings] == [(12, LimitVerdict.BROKE)]
+
+
+def test_limits_that_went_alike_share_a_column_and_are_told_as_they_were_when_a_window_ended(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    for key in range(1, 10):
+        story.revision(f"up/key-{key}: requests per 60s", 100, policy=1)
+    story.revision("up: concurrent", 4, policy=1, unit="concurrent", window_ms=0)
+    story.answered("c1", key="key-1")
+    story.ms += 30_000
+    story.revision("up/key-7: requests per 60s", 50, policy=2, revision=2)
+    import_all(story.write().folder).close()
+    found = tables(told(tmp_path, "up", Span(START_MS, START_MS + MINUTE_MS)))["Sent per 60 s"]
+    assert found == (
+        (
+            "from",
+            "sent",
+            "429s",
+            "put off",
+            "limit of up/key-1: requests per 60s, and 7 more",
+            "limit of up/key-7: requests per 60s",
+            "limit of up: concurrent",
+        ),
+        [["2026-09-21T14:13:20", "1", "0", "0", "100", "50", "4"]],
+    )
+
+
+def test_what_happened_is_told_in_words(tmp_path):
+    story = Story(tmp_path)
+    story.boot()
+    story.ends(story.leaves("c1", target="http://x.org", key="", model=""), kind="rate", end="", out_ms=1_000)
+    story.ends(story.leaves("c2", target="up", key="k1"), kind="rate", end="", out_ms=1_000)
+    import_all(story.write().folder).close()
+    span = Span(START_MS, START_MS + MINUTE_MS)
+    (_, boot), (_, rests) = (
+        (row[0], row[1:]) for row in tables(told(tmp_path, "x.org", span))["What else happened"][1]
+    )
+    assert boot == ["boot", "run1", "version 0.1.0, pid 7"]
+    assert rests == ["host rests", "", ""]
+    assert tables(told(tmp_path, "up", span))["What else happened"][1][1][1:] == ["ejected", "", "k1"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"), [(0, "0.0 s"), (119_999, "120.0 s"), (120_000, "2.0 min"), (7_200_000, "2.0 h"), (-5, "0.0 s")]
+)
+def test_durations_are_told_in_the_unit_that_fits(ms, shown):
+    assert shown_duration(ms) == shown

@@ -76,6 +76,15 @@ def test_a_right_a_wrong_and_a_broken_budget():
     assert worst([]) is LimitVerdict.NONE
 
 
+def test_what_was_learned_is_a_pace_and_a_window_may_hold_one_burst_beyond_it():
+    pace = {"budget": "news:learned:rate", "amount": 2, "burst": 1, "quota": 2_858, "per_ms": 1_000_000}
+    even = [send(350 * number) for number in range(20)]  # as slow as 2.858 in each second
+    (one,) = ruled([revision(**pace)], even)
+    assert (one.most, one.allowed, one.verdict) == (3, 3, LimitVerdict.RIGHT)
+    (one,) = ruled([revision(**pace)], sorted([*even, send(1_500)]))
+    assert (one.most, one.verdict) == (4, LimitVerdict.BROKE)
+
+
 def test_a_limit_counts_those_that_take_from_it():
     sends = [send(1, "a"), send(2, "b"), send(3, "a")]
     (one,) = ruled([revision(takers={("up", "a"), ("other", "b")})], sends)

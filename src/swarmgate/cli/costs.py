@@ -16,13 +16,14 @@ GROUPS = ("team", "agent", "task", "task_type", "target", "model", "key", CONTEX
 _COLUMNS = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
 _BANDS = ("task_type", "band", "calls", "mean_ms", "p50_ms", "p99_ms", "output_tokens", "cost_micro")
 _MICRO = 1_000_000
+_OF_ONE_CALL = {"output_tokens": "out per call", "cost_micro": "USD per call"}  # by context they are means
 _HEADS = {
     "attempts": "sent",
     "prompt_tokens": "tokens in",
     "output_tokens": "out",
     "cached_tokens": "cached",
     "cost_micro": "USD",
-    "unpriced": "no price",
+    "unpriced": "cost unknown",
 }
 
 
@@ -54,7 +55,8 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
 
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
-    table = Listing(*(_HEADS.get(name, name.replace("_", " ")) for name in columns))
+    heads = _HEADS | (_OF_ONE_CALL if columns is _BANDS else {})
+    table = Listing(*(heads.get(name, name.replace("_", " ")) for name in columns))
     for row in rows:
         is_known = row["cost_micro"] or not row.get("unpriced")  # nothing but answers without a price is not free
         cells = [_cell(name, row[name] if is_known or name != "cost_micro" else None) for name in columns]

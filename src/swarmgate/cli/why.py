@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -68,10 +68,7 @@ def _life(found: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
     for attempt in found["attempts"]:
         yield from _attempt(attempt, start_ms)
     for deferral in found["deferrals"]:
-        blocked = [
-            f"{name}: {left} of {limit} left (revision {revision}, {kind})"
-            for name, kind, revision, limit, _, left in json.loads(deferral["blocked"])
-        ]
+        blocked = [_blocker(one) for one in deferral["blocked"]]
         wait_ms = deferral["not_before_ms"] - deferral["at_ms"]
         yield (
             deferral["at_ms"] - start_ms,
@@ -82,6 +79,26 @@ def _life(found: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
         yield event["at_ms"] - start_ms, event["kind"], f"{event['target']} {event['reason']}"
     if call["ended_ms"] is not None:
         yield call["ended_ms"] - start_ms, f"ended: {call['end']}", _sentence(call["reason"])
+
+
+_WAITS: Final = {
+    "time": "room comes with time",
+    "event": "a call that holds it must end",
+    "line": "others stand before it",
+    "never": "the call is larger than it holds",
+}
+
+
+def _blocker(one: dict[str, Any]) -> str:
+    """One budget that blocked, with the limit that was in force; a pause has none."""
+    if one["paused"]:
+        return f"{one['budget']} (revision {one['revision']}: paused)"
+    if one["amount"] is None:
+        return f"{one['budget']} ({_WAITS.get(one['kind'], one['kind'])})"
+    window = f" per {one['window_ms'] / 1_000:g}s" if one["window_ms"] else ""
+    limit = f"{one['amount']:,} {one['unit']}{window}"
+    why = f"revision {one['revision']}; {_WAITS.get(one['kind'], one['kind'])}"
+    return f"{one['budget']}: {one['remaining']:,} left of {limit} ({why})"
 
 
 def _attempt(attempt: dict[str, Any], start_ms: int) -> Iterator[tuple[int, str, str]]:

@@ -4,6 +4,7 @@ The questions to the ledger as programs get them answered: one function each, th
 Everything is read from the state folder, read only, also while the gate runs.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,12 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import Connection
+
 from swarmgate.control.bands import Bands
 from swarmgate.control.post_mortem import PostMortem, post_mortem
 from swarmgate.control.pricing import free_of_cache
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
+from swarmgate.stores.journal import rows
 from swarmgate.stores.sql import reading
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.reading import GROUPS, Span
@@ -66,7 +70,22 @@ def life(folder: Path, request_id: str) -> dict[str, Any] | None:
         found = reading.call(link, request_id)
         for attempt in found["attempts"] if found is not None else ():
             attempt["limits"] = reading.limits_at(link, attempt["target"], attempt["key"], attempt["policy"])
+        for deferral in found["deferrals"] if found is not None else ():
+            deferral["blocked"] = [_blocked(link, one) for one in json.loads(deferral["blocked"])]
     return found
+
+
+def _blocked(link: Connection, told: list[Any]) -> dict[str, Any]:
+    """A budget that blocked (rows.Blocked) with its limit as it was stated; None where none is, as of a host that rests."""
+    blocked = rows.Blocked(*told)
+    limit = reading.stated(link, blocked.budget, blocked.revision)
+    return {
+        "budget": blocked.budget,
+        "kind": blocked.kind,
+        "revision": blocked.revision,
+        "remaining": blocked.remaining,
+        **(limit or {"amount": None, "unit": "", "window_ms": 0, "paused": False}),
+    }
 
 
 def costs(folder: Path, by: str, span: Span) -> Rows:

@@ -5,6 +5,7 @@ The page has no script and loads nothing. Whatever agents and targets wrote is e
 """
 
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -13,6 +14,7 @@ from typing import Any, Final
 from swarmgate.control.bands import Spell
 from swarmgate.control.post_mortem import PostMortem
 from swarmgate.control.tally import Ruling
+from swarmgate.stores.sql.reading import Span
 
 _STYLE: Final = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}"
@@ -25,8 +27,17 @@ _MS: Final = 1_000
 
 
 def shown_instant(at_ms: int) -> str:
-    """An instant as people read it, in UTC."""
-    return datetime.fromtimestamp(at_ms / _MS, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """An instant as people read it and as `--from` takes it, in UTC."""
+    return datetime.fromtimestamp(at_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def shown_duration(ms: int) -> str:
+    """How long, in the unit that leaves few digits."""
+    seconds = max(0, ms) / _MS
+    for unit, length in (("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.1f} s"
 
 
 def shown_money(micro: int | None) -> str:
@@ -34,12 +45,19 @@ def shown_money(micro: int | None) -> str:
     return "unknown" if micro is None else f"{micro / 1_000_000:,.6f}"
 
 
+def _shown_cost(micro: int, unknown: int) -> str:
+    """A sum, and how many sends are not in it because nobody knows what they cost."""
+    if unknown and not micro:
+        return shown_money(None)
+    return shown_money(micro) + (f", and {unknown:,} sends of unknown cost" if unknown else "")
+
+
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 
 def tables(story: PostMortem) -> dict[str, Table]:
     """Every table of a post-mortem by its title: what the page and the terminal show."""
-    incidents = [(shown_instant(row["at_ms"]), row["kind"], row["reason"], row["detail"]) for row in story.incidents]
+    incidents = [_incident(row) for row in story.incidents]
     found: dict[str, Table] = {
         **_traffic(story),
         **_callers(story),
@@ -51,21 +69,27 @@ def tables(story: PostMortem) -> dict[str, Table]:
 
 def _traffic(story: PostMortem) -> dict[str, Table]:
     """Limits, and what was sent and put off under them."""
-    budgets = [one.limit for one in story.rulings if _is_first(one, story.rulings)]
     put_off = [
-        (row["reason"], row["budget"], row["deferrals"], _hours(row["waited_ms"]), _hours(row["asked_ms"]))
+        (
+            row["reason"],
+            row["budget"],
+            row["deferrals"],
+            shown_duration(row["waited_ms"]),
+            shown_duration(row["asked_ms"]),
+        )
         for row in story.deferrals
     ]
+    courses = _courses(story.rulings)
     return {
         "Limits in force, and what was sent under each": (
             ("limit", "rev", "from", "most in a window", "sent", "429s", "verdict", "because"),
             [_ruling(one) for one in story.rulings],
         ),
         f"Sent per {story.windows.window_ms / _MS:g} s": (
-            ("from", "sent", "429s", "put off", *budgets),
-            list(_windows(story)),
+            ("from", "sent", "429s", "put off", *courses),
+            list(_windows(story, list(courses.values()))),
         ),
-        "Put off": (("reason", "blocked by", "times", "waited before, h", "told to wait, h"), put_off),
+        "Put off": (("reason", "blocked by", "times", "waited before", "told to wait"), put_off),
     }
 
 
@@ -111,12 +135,11 @@ def summary(story: PostMortem) -> list[tuple[str, str]]:
         ("sent", f"{story.sent:,}"),
         ("429s and the like from the target", f"{story.refused:,}"),
         ("put off by the gate", f"{story.put_off:,} ({story.put_off_percent:.1f} % of what wanted to leave)"),
-        ("price of politeness", f"{story.waited_hours:.2f} h waited, {story.asked_hours:.2f} h told to wait"),
         (
-            "cost, USD",
-            shown_money(story.cost_micro if story.cost_micro or not story.unpriced else None)
-            + (f", and {story.unpriced:,} without a price" if story.unpriced else ""),
+            "price of politeness",
+            f"{_shown_hours(story.waited_hours)} waited, {_shown_hours(story.asked_hours)} told to wait",
         ),
+        ("cost, USD", _shown_cost(story.cost_micro, story.unpriced)),
         ("cut off by a crash of the gate", f"{story.crashed:,}"),
     ]
 
@@ -201,7 +224,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _ruling(one: Ruling) -> Sequence[object]:
-    most = f"{one.most:,} at {shown_instant(one.most_at_ms)[11:]}" if one.most else "0"
+    most = f"{one.most:,} of {one.allowed:,} at {shown_instant(one.most_at_ms)[11:]}" if one.most else "0"
     limit = f"{one.budget} (paused)" if one.paused else one.budget
     return (
         f"{limit}: {one.limit}",
@@ -222,19 +245,56 @@ def _spell(one: Spell) -> Sequence[object]:
     return (one.task_type or "none", ceiling, shown_instant(one.from_ms), one.calls, *times, one.longest, money)
 
 
-def _is_first(one: Ruling, all_of_them: list[Ruling]) -> bool:
-    return next(other for other in all_of_them if other.budget == one.budget) is one
+_Course = tuple[tuple[Span, int], ...]
 
 
-def _windows(story: PostMortem) -> Iterable[Sequence[object]]:
-    """A row per window, with the limit that was in force at its beginning."""
-    budgets = list(dict.fromkeys(one.budget for one in story.rulings))
+def _courses(found: Iterable[Ruling]) -> dict[str, _Course]:
+    """How each limit went, by its name; limits that went alike, those of interchangeable keys, stand under the first one's name."""
+    by_budget: dict[tuple[str, str, int], list[tuple[Span, int]]] = {}
+    for one in found:
+        by_budget.setdefault((one.budget, one.unit, one.window_ms), []).append((one.span, one.amount))
+    alike: dict[tuple[str, int, _Course], list[str]] = {}
+    for (budget, unit, window_ms), course in by_budget.items():
+        alike.setdefault((unit, window_ms, tuple(course)), []).append(budget)
+    return {_course_name(budgets): course for (_, _, course), budgets in alike.items()}
+
+
+def _course_name(budgets: Sequence[str]) -> str:
+    more = f", and {len(budgets) - 1} more" if len(budgets) > 1 else ""
+    return f"limit of {budgets[0]}{more}"
+
+
+def _windows(story: PostMortem, courses: Sequence[_Course]) -> Iterable[Sequence[object]]:
+    """A row per window, with each limit that was in force at its end: a window in which it began has it, too."""
     for index, counts in enumerate(story.windows.rows):
-        at_ms = story.windows.from_ms + index * story.windows.window_ms
-        held = {one.budget: one.amount for one in story.rulings if one.span.from_ms <= at_ms < one.span.to_ms}
+        from_ms = story.windows.from_ms + index * story.windows.window_ms
+        at_ms = min(from_ms + story.windows.window_ms, story.span.to_ms) - 1
         if any(counts):
-            yield (shown_instant(at_ms), *counts, *(held.get(name, "none yet") for name in budgets))
+            yield (shown_instant(from_ms), *counts, *(_held(course, at_ms) for course in courses))
 
 
-def _hours(ms: int) -> str:
-    return f"{max(0, ms) / 3_600_000:.2f}"
+def _held(course: _Course, at_ms: int) -> object:
+    """What a limit was at an instant."""
+    return next((amount for span, amount in course if span.from_ms <= at_ms < span.to_ms), "none yet")
+
+
+def _incident(row: Mapping[str, Any]) -> Sequence[object]:
+    """What happened; a host, which has no keys, rests as a whole."""
+    is_host = row["kind"] == "ejected" and not row["detail"]
+    return (
+        shown_instant(row["at_ms"]),
+        "host rests" if is_host else row["kind"],
+        row["reason"],
+        _shown_detail(row["detail"]),
+    )
+
+
+def _shown_detail(detail: str) -> str:
+    """The parts of an event, which stand as JSON in the ledger; a key is its own name."""
+    if not detail.startswith("{"):
+        return detail
+    return ", ".join(f"{name} {value}" for name, value in json.loads(detail).items())
+
+
+def _shown_hours(hours: float) -> str:
+    return shown_duration(round(hours * 3_600_000))

@@ -12,6 +12,8 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
+from swarmgate.core.compiler import fresh_ms
+from swarmgate.core.lesson import RATE
 from swarmgate.stores.sql.reading import LIMIT_KINDS, Span
 
 FEW_PERMILLE: Final = 5  # of what was sent; fewer refusals than that are others' traffic, or the odd one
@@ -50,13 +52,14 @@ _WITHOUT_WINDOW: Final = "concurrent"
 
 
 class Ruling(NamedTuple):
-    """One revision of a limit, the time in which it held, and what happened under it."""
+    """One revision of a limit, the time in which it held, and what happened under it; `allowed` in any window."""
 
     budget: str
     revision: int
     unit: str
     amount: int
     window_ms: int
+    allowed: int
     span: Span
     author: str
     reason: str
@@ -124,6 +127,7 @@ class _Count:
             row["unit"],
             row["amount"],
             row["window_ms"],
+            _allowed(row),
             self._span,
             row["author"],
             row["reason"],
@@ -138,9 +142,22 @@ class _Count:
     def _verdict(self) -> LimitVerdict:
         if not self.sends:
             return LimitVerdict.UNUSED
-        if self.most > self._row["amount"]:
+        if self.most > _allowed(self._row):
             return LimitVerdict.BROKE
         return LimitVerdict.WRONG if self.refused * 1_000 >= max(1, self.sends * FEW_PERMILLE) else LimitVerdict.RIGHT
+
+
+def _allowed(row: Mapping[str, Any]) -> int:
+    """
+    The most that a window of this revision may hold: what its owner states.
+
+    Nobody states what is learned of a host: that is a pace, kept with headroom 1 and in thousandths (core/lesson.py), so
+    a window may hold a burst beyond it.
+    """
+    amount, window_ms = int(row["amount"]), row["window_ms"]
+    if not row["budget"].endswith(RATE):
+        return amount
+    return max(amount, int(row["burst"] + row["quota"] * (window_ms + fresh_ms(window_ms)) // row["per_ms"]))
 
 
 class Windows:

@@ -62,9 +62,20 @@ def limits_at(link: Connection, target: str, key: str, policy: int) -> list[dict
     return _all(link, select(revisions).join(newest, same).order_by(revisions.c.budget))
 
 
+def stated(link: Connection, budget: str, revision: int) -> dict[str, Any] | None:
+    """The limit of a revision as its owner states it: amount, unit, window_ms, paused; None if no such revision is known."""
+    told = select(revisions.c.amount, revisions.c.unit, revisions.c.window_ms, revisions.c.paused)
+    found = link.execute(told.where(revisions.c.budget == budget, revisions.c.revision == revision)).mappings().first()
+    return None if found is None else dict(found)
+
+
 def costs(link: Connection, by: str, span: Span) -> list[dict[str, Any]]:
-    """Use and cost per value of a column of GROUPS, dearest first; hours that the span touches count whole."""
-    column = usage.c[by]
+    """
+    Use and cost per value of a column of GROUPS, dearest first; hours that the span touches count whole.
+
+    A key is told as target/key: each target has names of its own.
+    """
+    column = _KEY if by == "key" else usage.c[by]
     sums = [func.sum(usage.c[name]).label(name) for name in _SUMS]
     statement = select(column.label("name"), *sums).where(
         usage.c.hour_ms > span.from_ms - _HOUR_MS, usage.c.hour_ms < span.to_ms
@@ -76,6 +87,7 @@ def costs(link: Connection, by: str, span: Span) -> list[dict[str, Any]]:
 
 
 _HOUR_MS: Final = 3_600_000
+_KEY: Final = case((usage.c.key == "", ""), else_=usage.c.target + "/" + usage.c.key)
 _SUMS: Final = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
 
 
