@@ -77,12 +77,37 @@ def test_a_letter_is_listed_shown_sent_again_once_and_dropped(tmp_path):
     asyncio.run(scene())
 
 
+def test_a_replay_that_is_given_up_too_is_still_one_letter(tmp_path):
+    async def script(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "oops"}}, "500 Oops"))
+
+    async def scene():
+        async with stage(script) as on:
+            on.gate.keep_letters(Shelf(tmp_path), bodies=True)
+            await give_up(on)
+            await eventually(lambda: Shelf(tmp_path).letters())
+            (letter,) = Shelf(tmp_path).letters()
+            arguments = (letter.id, "--state", str(tmp_path), "--gate", f"http://127.0.0.1:{on.port}")
+            assert (await asyncio.to_thread(run, "replay", *arguments))[0] == 1
+            await eventually(lambda: on.ends == ["dead_lettered"] * 2)
+            assert not any("replay-of" in str(hit.headers) for hit in on.stand_in.hits)
+            await give_up(on)
+            await eventually(lambda: len(Shelf(tmp_path).letters()) == 2)  # another call's, kept by the same threads
+            assert [one.replays for one in Shelf(tmp_path).letters()] == [{"first": "502"}, {}]
+            assert "first was sent already (502)" in (await asyncio.to_thread(run, "replay", *arguments))[1]
+            shown = (await asyncio.to_thread(run, "show", letter.id, "--state", str(tmp_path)))[1]
+            assert "sent again: first: 502" in shown
+            assert "replay-of" not in shown
+
+    asyncio.run(scene())
+
+
 def test_a_replay_whose_answer_is_lost_is_told_as_sent_and_stands_in_the_audit(tmp_path):
     letter = Letter("req-1", 1, "target_error", "up", "m", 4, STEP, "POST", "/v1/chat/completions", [], b"{}")
     Shelf(tmp_path).put(letter, 1)
 
     async def scene():
-        async with deaf() as port:
+        async with deaf(callers=2) as port:
             arguments = ("replay", letter.id, "--state", str(tmp_path), "--gate", f"http://127.0.0.1:{port}")
             code, said = await asyncio.to_thread(run, *arguments)
             assert (code, "was sent as first, and no whole answer came" in said) == (1, True)
@@ -94,21 +119,21 @@ def test_a_replay_whose_answer_is_lost_is_told_as_sent_and_stands_in_the_audit(t
 
 
 @contextlib.asynccontextmanager
-async def deaf():
-    """A port where whoever says something is left without an answer."""
+async def deaf(callers):
+    """A port where whoever says something is left without an answer; it is closed when so many have gone."""
 
-    left = asyncio.Event()
+    left = []
 
     async def leave(reader, writer):
         await reader.read(1)
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        left.set()
+        left.append(writer)
 
     async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1]
-        await left.wait()
+        await eventually(lambda: len(left) == callers)
 
 
 def test_without_bodies_a_replay_says_so(tmp_path):
@@ -131,6 +156,9 @@ def test_without_bodies_a_replay_says_so(tmp_path):
 def test_no_gate_and_no_letter(tmp_path):
     assert run("show", "none", "--state", str(tmp_path))[0] == 2
     assert run("drop", "../x", "--state", str(tmp_path))[0] == 2
+    for command in (("list",), ("show", "x"), ("replay", "x"), ("drop", "x")):
+        code, said = run(*command, "--state", str(tmp_path / "gone"))
+        assert (code, "--state names the folder" in said) == (2, True), said
 
 
 def test_az_12_what_an_agent_calls_itself_is_shown_as_it_is(tmp_path):

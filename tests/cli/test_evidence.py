@@ -173,6 +173,12 @@ def test_without_a_ledger(tmp_path):
         assert not list(tmp_path.iterdir())
 
 
+def test_nothing_is_told_of_a_folder_that_is_not_there(tmp_path):
+    done = run("audit", folder=tmp_path / "gone")
+    assert (done.exit_code, "--state names the folder" in done.output) == (2, True), done.output
+    assert run("audit", folder=tmp_path).exit_code == 0  # nobody has changed anything yet
+
+
 def test_az_11_12_text_of_others_is_inert():
     assert plain("a\x1b]0;x\x07\nb\u202e") == "a\ufffd]0;x\ufffd\ufffdb\ufffd"
     assert as_csv(("a",), [("=1+1",), ("@x",), (5,), ("fine",)]) == "a\n'=1+1\n'@x\n5\nfine\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from swarmgate.cli import app
+from swarmgate.cli import keys as cli_keys
 
 COMMAND = str(Path(sys.executable).parent / "swarmgate")
 TEXT = """
@@ -80,7 +81,23 @@ def test_a_running_gate_hears_of_each_change_at_once_and_az_13_they_stand_in_the
 
 
 def test_bad_input(tmp_path):
-    assert "is no key" in keys(str(tmp_path), "revoke", "none", code=2)[1]
-    assert "expires_in" in keys(str(tmp_path), "create", "x", "--expires-in", "soon", code=2)[1]
+    assert keys(str(tmp_path), "revoke", "none", code=2)[1].startswith("id: 'none' is no key")
+    assert keys(str(tmp_path), "create", "x", "--expires-in", "soon", code=2)[1].startswith("--expires-in: 'soon'")
+    assert keys(str(tmp_path), "create", "", code=2)[1].startswith("name: ")
     (tmp_path / "file").write_text("x")
-    assert keys(str(tmp_path / "file"), "list", code=2)[1]
+    for command in (("list",), ("create", "x")):
+        assert str(tmp_path / "file") in keys(str(tmp_path / "file"), *command, code=2)[1]
+    gone = tmp_path / "gone"
+    for command in (("list",), ("rotate", "x"), ("revoke", "x")):
+        assert "--state names the folder" in keys(str(gone), *command, code=2)[1]
+    assert not gone.exists()  # whoever looks makes nothing
+
+
+def test_a_new_key_is_told_with_its_id_and_one_that_has_lapsed_as_such(tmp_path, monkeypatch):
+    key, said = keys(str(tmp_path / "state"), "create", "x", "--expires-in", "1s")
+    identity = key.split("_")[1]
+    assert f"{identity} is made" in said
+    assert "good until" in keys(str(tmp_path / "state"), "list")[0]
+    monkeypatch.setattr(cli_keys, "unix_ms", lambda: 2**50)
+    assert "expired" in keys(str(tmp_path / "state"), "list")[0]
+    assert json.loads(keys(str(tmp_path / "state"), "create", "y", "--json")[0])["id"]

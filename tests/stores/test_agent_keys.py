@@ -95,7 +95,7 @@ def test_the_pepper_outlives_a_restart(keys, tmp_path):
     [
         (lambda keys: keys.create("", WANTED, NOW_MS), "name"),
         (lambda keys: keys.create("x\x1b[2J", WANTED, NOW_MS), "name"),
-        (lambda keys: keys.create("x", WANTED._replace(expires_ms=1), NOW_MS), "expires"),
+        (lambda keys: keys.create("x", WANTED._replace(expires_ms=1), NOW_MS), "expires_in"),
         (lambda keys: keys.revoke("' OR 1=1 --", NOW_MS), "id"),
         (lambda keys: keys.rotate("none", 0, NOW_MS), "id"),
     ],

@@ -61,6 +61,8 @@ def test_429s_inside_the_budget_mean_that_the_limit_is_wrong():
     refused = notes(4, kind="rate", status=429, end="")
     assert judged(*notes(30), *refused) == {"refused_429": ["openai"], "limit_probably_wrong": ["openai/k1"]}
     assert judged(*notes(200), *notes(2, kind="rate", status=429)) == {}
+    host = {"kind": "rate", "status": 429, "end": "", "target": "http://x.org", "key": ""}
+    assert judged(*notes(4, **host)) == {"limit_probably_wrong": ["http://x.org"]}  # which has no keys
 
 
 def test_deferrals_of_a_budget_mean_that_it_is_exhausted():

@@ -21,6 +21,8 @@ def test_a_line_of_an_attempt_names_request_and_key():
     assert line["event"] == "attempt_failed"
     assert (line["request_id"], line["key_id"], line["status"], line["reason"]) == ("req-1", "k1", 429, "target_rate")
     assert "end" not in line
+    (line,) = written(note("req-1", prompt_tokens=-1, output_tokens=-1))
+    assert not {"prompt_tokens", "output_tokens"} & line.keys()  # nobody said
 
 
 def test_a_deferral_says_who_and_when():

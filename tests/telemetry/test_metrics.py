@@ -163,6 +163,12 @@ def test_az_14_agents_are_never_a_label():
     assert labels.isdisjoint({"agent", "goal", "step", "task", "call", "request_id", "trace"})
 
 
+def test_a_scrape_has_no_instant_beside_each_counter():
+    metrics = Metrics(cheap)
+    metrics.hear([note()])
+    assert not [name for name, _ in scraped(metrics) if name.endswith("_created")]
+
+
 def test_every_name_is_made_once_and_only_here():
     constants = [one for one in vars(names).values() if isinstance(one, names.Name)]
     assert sorted(constants) == sorted(names.ALL)

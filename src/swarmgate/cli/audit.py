@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, cell, folder_of, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, cell, folder_of, stop, there
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
 from swarmgate.stores.journal.audit import Audit, Change, Parts
@@ -23,7 +23,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell every change that operators made, and whether the record stands as it was written; exit code 1 if it does not."""
-    folder = folder_of(state, port)
+    folder = there(folder_of(state, port))
     try:
         chain = Audit(folder).read()
     except OSError as error:

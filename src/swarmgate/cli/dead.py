@@ -17,7 +17,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, refusal, there
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.listing import Listing
@@ -39,6 +39,8 @@ REPLAY_EXAMPLE = "Example: swarmgate dead replay req-7daccd2632-5 --gate http://
 DROP_EXAMPLE = "Example: swarmgate dead drop req-7daccd2632-5"
 app = typer.Typer(help="Requests that were given up.", epilog=LIST_EXAMPLE, no_args_is_help=True)
 
+_ARGUMENTS = ("id",)
+
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="The request's id, as `swarmgate dead list` shows it.")]
 
 
@@ -51,9 +53,8 @@ def list_letters(state: State = None, port: Port = USUAL_PORT, as_json: AsJson =
         return
     table = Listing("request", "given up", "target", "model", "sends", "agent", "reason", "replays")
     for one in letters:
-        replays = ", ".join(f"{name}: {outcome}" for name, outcome in one.replays.items())
         who = one.step.get("agent", "")
-        cells = (one.id, _when(one.at_ms), one.target, one.model, one.attempts, who, one.reason, replays)
+        cells = (one.id, _when(one.at_ms), one.target, one.model, one.attempts, who, one.reason, _replays(one))
         table.add_row(*map(cell, cells))
     Console().print(table if letters else "no dead letters")
 
@@ -70,7 +71,10 @@ def show(identity: LetterId, state: State = None, port: Port = USUAL_PORT, as_js
         f"{letter.id}, given up {_when(letter.at_ms)} after {letter.attempts} sends to {letter.target} {letter.model}"
     )
     print(f"why: {letter.reason}. {SENTENCES[Reason(letter.reason)] if letter.reason in set(Reason) else ''}")
-    print(f"who: {step or 'nobody said'}\n\n{letter.method} {_visible(letter.path)}")
+    print(f"who: {step or 'nobody said'}")
+    if letter.replays:
+        print(f"sent again: {_replays(letter)}")
+    print(f"\n{letter.method} {_visible(letter.path)}")
     for name, value in letter.headers:
         print(f"{_visible(name)}: {_visible(value)}")
     print()
@@ -98,7 +102,7 @@ def replay(
         told = partial(_note, state, port, f"replayed as {replay_id}", identity)
         status, answer = send_again(shelf, letter, replay_id, link, key, told)
     except BadInput as bad:
-        raise _stop(Exit.USAGE, str(bad)) from None
+        raise _stop(Exit.USAGE, refusal(bad, _ARGUMENTS)) from None
     except NoAnswer as lost:
         raise _stop(Exit.FAILED, str(lost)) from None
     except OSError as error:
@@ -133,7 +137,11 @@ def _note(state: Path | None, port: int, what: str, identity: str) -> None:
 
 
 def _folder(state: Path | None, port: int) -> Path:
-    return state or state_folder(Listen("127.0.0.1", port))
+    return there(state or state_folder(Listen("127.0.0.1", port)))
+
+
+def _replays(letter: Letter) -> str:
+    return ", ".join(f"{name}: {outcome}" for name, outcome in letter.replays.items())
 
 
 def _found(shelf: Shelf, identity: str) -> Letter:

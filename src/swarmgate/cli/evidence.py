@@ -3,10 +3,10 @@
 import csv
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -15,9 +15,6 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.up import state_folder
 from swarmgate.config import Config, Listen
 from swarmgate.core.errors import BadInput
-
-if TYPE_CHECKING:
-    pass
 
 State = Annotated[Path | None, typer.Option(help="The gate's state folder; else that of --port.")]
 Port = Annotated[int, typer.Option(min=1, max=65_535, help="The gate's data port, where no --state is given.")]
@@ -30,14 +27,27 @@ def folder_of(state: Path | None, port: int) -> Path:
     return state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
 
 
+def there(folder: Path) -> Path:
+    """A state folder that is there: nothing is told of one that was spelt wrongly. Ends the program if it is not."""
+    if folder.is_dir():
+        return folder
+    raise stop(Exit.USAGE, f"{folder}: is not there; --state names the folder that `swarmgate up` uses")
+
+
 @contextmanager
 def asking() -> Iterator[None]:
     """Whoever asks for what is not there, or wrongly, is told so. Ends the program then."""
     try:
         yield
     except BadInput as bad:
-        option = f"--{bad.field}" if bad.field.isidentifier() else bad.field
-        raise stop(Exit.USAGE, plain(f"{option}: {bad.reason}")) from None
+        raise stop(Exit.USAGE, refusal(bad)) from None
+
+
+def refusal(bad: BadInput, arguments: Collection[str] = ()) -> str:
+    """What is wrong, under the name of its option; `arguments` are fields that have none."""
+    field = bad.field.replace("_", "-")
+    is_option = field.replace("-", "").isalpha() and bad.field not in arguments
+    return plain(f"{'--' if is_option else ''}{field}: {bad.reason}")
 
 
 def plain(value: object) -> str:

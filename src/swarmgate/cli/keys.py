@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell
+from swarmgate.cli.evidence import cell, refusal, there
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
@@ -26,6 +26,7 @@ from swarmgate.config import Listen
 from swarmgate.control import link
 from swarmgate.control.pricing import kept
 from swarmgate.core.errors import BadInput
+from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal.audit import Audit
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ LIST_EXAMPLE = "Example: swarmgate keys list"
 ROTATE_EXAMPLE = "Example: swarmgate keys rotate 3f9c2a71d0 --overlap 10m"
 REVOKE_EXAMPLE = "Example: swarmgate keys revoke 3f9c2a71d0"
 app = typer.Typer(help="Keys that agents show to the gate.", epilog=CREATE_EXAMPLE, no_args_is_help=True)
+
+_ARGUMENTS = ("id", "name", "author")
 
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As `swarmgate keys list` shows it.")]
 
@@ -67,8 +70,8 @@ def create(  # noqa: PLR0913, PLR0917  one option each
         "limits": limits,
         "expires_in": expires_in,
     }
-    made = _done(_folder(state, port), lambda office: office.create(wanted))
-    print(json.dumps(made) if as_json else made["key"])
+    made = _done(_folder(state, port), lambda office: office.create(wanted), is_first=True)
+    _show(made, as_json=as_json)
 
 
 @app.command("list", epilog=LIST_EXAMPLE)
@@ -84,9 +87,8 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
         return
     table = Listing("id", "name", "team", "targets", "models", "limits", "made", "good until")
     for row in rows:
-        until = f"revoked {_day(row['revoked_ms'])}" if row["revoked_ms"] else _day(row["expires_ms"]) or "for ever"
         lists = (", ".join(row[name]) for name in ("targets", "models", "limits"))
-        table.add_row(*map(cell, (row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), until)))
+        table.add_row(*map(cell, (row["id"], row["name"], row["team"], *lists, _day(row["made_ms"]), _until(row))))
     Console().print(table if rows else "no keys")
 
 
@@ -99,8 +101,8 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a successor with the same scope, and print it."""
-    made = _done(_folder(state, port), lambda office: office.rotate(identity, {"overlap": overlap, "author": whoami()}))
-    print(json.dumps(made) if as_json else made["key"])
+    said = {"overlap": overlap, "author": whoami()}
+    _show(_done(_folder(state, port), lambda office: office.rotate(identity, said)), as_json=as_json)
 
 
 @app.command(epilog=REVOKE_EXAMPLE)
@@ -114,16 +116,21 @@ def _folder(state: Path | None, port: int) -> Path:
     return state or state_folder(Listen("127.0.0.1", port))
 
 
-def _done(folder: Path, act: Callable[["KeyOffice"], Awaitable[Any]]) -> Any:
-    """What came of it; a running gate has heard of it. Ends the program where it cannot be done."""
+def _done(folder: Path, act: Callable[["KeyOffice"], Awaitable[Any]], *, is_first: bool = False) -> Any:
+    """
+    What came of it; a running gate has heard of it. Ends the program where it cannot be done.
+
+    `is_first`: it may be done before a gate's first start, so the folder need not be there.
+    """
     from swarmgate.stores.sql.agent_keys import AgentKeys  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
 
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with closing(AgentKeys.opened(folder)) as keys:
+        if is_first:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with closing(AgentKeys.opened(there(folder))) as keys:
             return asyncio.run(_act(folder, keys, act))
     except BadInput as bad:
-        raise _stop(Exit.USAGE, str(bad)) from None
+        raise _stop(Exit.USAGE, refusal(bad, _ARGUMENTS)) from None
     except OSError as error:
         raise _stop(Exit.USAGE, f"{folder}: {error.strerror or error}") from None
 
@@ -143,6 +150,24 @@ async def _act(folder: Path, keys: "AgentKeys", act: Callable[["KeyOffice"], Awa
     from swarmgate.control.agent_keys import KeyOffice  # noqa: PLC0415  as above
 
     return await act(KeyOffice(keys, Audit(folder), tell, lambda: kept(folder).providers))
+
+
+def _show(made: dict[str, str], *, as_json: bool) -> None:
+    """A new key, this once."""
+    if as_json:
+        print(json.dumps(made))
+        return
+    print(f"{made['id']} is made; the key is not shown again:", file=sys.stderr)
+    print(made["key"])
+
+
+def _until(row: dict[str, Any]) -> str:
+    """Till when a key is good, or since when it is not."""
+    if row["revoked_ms"]:
+        return f"revoked {_day(row['revoked_ms'])}"
+    if 0 < row["expires_ms"] <= unix_ms():
+        return f"expired {_day(row['expires_ms'])}"
+    return _day(row["expires_ms"]) or "for ever"
 
 
 def _day(at_ms: int) -> str:

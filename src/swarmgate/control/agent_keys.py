@@ -61,7 +61,7 @@ class KeyOffice:
         author = _author(said)
         key = self._keys.create(_text(said, "name"), scope, now_ms)
         await self._publish("created", _id_of(key), author, {})
-        return {"key": key}
+        return {"id": _id_of(key), "key": key}
 
     def _targets_of(self, said: Mapping[str, Any]) -> tuple[str, ...]:
         """Targets, hosts and patterns of both; a bare word can only be a target, so it must be one."""
@@ -84,7 +84,7 @@ class KeyOffice:
         key = self._keys.rotate(identity, overlap_ms, unix_ms())
         await self._publish("rotated", identity, author, old)
         await self._publish("created", _id_of(key), author, {})
-        return {"key": key}
+        return {"id": _id_of(key), "key": key}
 
     async def revoke(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """Refused from now on. Errors: `BadInput`."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Final, NamedTuple
 
-from swarmgate.stores.letters.letter import Letter
+from swarmgate.stores.letters.letter import REPLAY_OF, Letter
 from swarmgate.stores.letters.shelf import Shelf
 
 ANSWER_S: Final = 600.0
@@ -40,7 +40,7 @@ def replay(
         link.connect()
         shelf.claim(letter.id, replay_id)
         told()
-        headers = dict(letter.headers) | ({"x-swarmgate-key": key} if key else {})
+        headers = dict(letter.headers) | {REPLAY_OF: letter.id} | ({"x-swarmgate-key": key} if key else {})
         try:
             link.request(letter.method, letter.path, letter.body, headers)
             answer = link.getresponse()

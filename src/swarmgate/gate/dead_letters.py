@@ -11,8 +11,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from swarmgate.core.commands import Answer
 from swarmgate.core.record import Call
 from swarmgate.http1.head import Header
-from swarmgate.stores.letters.letter import MOST_BODY_BYTES, Letter, kept_headers, kept_path
+from swarmgate.stores.letters.letter import MOST_BODY_BYTES, REPLAY_OF, Letter, kept_headers, kept_path
 from swarmgate.stores.letters.shelf import Shelf
+
+_REPLAY_OF = REPLAY_OF.encode()
 
 
 class Asked(NamedTuple):
@@ -50,8 +52,10 @@ class DeadLetters:
     def put(self, call: Call, answer: Answer, caller: object) -> None:
         """Keep the request of a call that is over."""
         if isinstance(caller, Writer):
-            letter = self._letter(call, answer, caller.request())
-            done = self._loop.run_in_executor(None, self._shelf.put, letter, letter.at_ms)
+            asked = caller.request()
+            letter = self._letter(call, answer, asked)
+            replay_of = dict(asked.headers).get(_REPLAY_OF, b"").decode("latin-1")
+            done = self._loop.run_in_executor(None, self._shelf.put, letter, letter.at_ms, replay_of)
             self._open.add(done)
             done.add_done_callback(self._kept)
 

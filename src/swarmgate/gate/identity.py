@@ -16,6 +16,7 @@ from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Step
 from swarmgate.gate.hop import HOP
+from swarmgate.stores.letters.letter import REPLAY_OF
 
 PREFIX = b"x-swarmgate-"
 AS = b"/as/"
@@ -25,6 +26,7 @@ LONGEST_NAME = 40  # of a header, where its likeness to ours is looked for
 _STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
 _OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key")
 NAMES = (*_STEP, *_OTHERS)
+_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode()})  # of gates, and of whoever sends a dead letter again
 _WORD = re.compile(r"[!-~]{1,128}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -89,7 +91,7 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
     """The identity in a head's `fields` and in the words of its `/as/` path. Errors: `BadInput` names the word."""
     said = dict(in_path or {})
     for field, line in fields.items():
-        if field.startswith(PREFIX) and field != HOP:
+        if field.startswith(PREFIX) and field not in _NOT_OF_CALLERS:
             said[field[len(PREFIX) :].decode("ascii", "replace")] = line.decode("utf-8", "replace")
     for name, value in said.items():
         if name not in NAMES:

@@ -70,7 +70,7 @@ def exhausted(now: Now) -> Iterator[Finding]:
         waiting = sum(row["backlog"].values())
         deferred = blocked.get(row["budget"], 0)
         if deferred or (waiting and row["remaining"]["P1"] <= 0):
-            yield Finding(row["budget"], f"{waiting} calls wait for it, {deferred} were deferred in the last minute")
+            yield Finding(row["budget"], f"calls that wait for it: {waiting}; deferred in the last minute: {deferred}")
 
 
 def deferrals_rise(now: Now) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def limited(now: Now) -> Iterator[Finding]:
 def limit_wrong(now: Now) -> Iterator[Finding]:
     """Everything that leaves is inside the budgets: a target that refuses it has other limits than we think."""
     # over all that is remembered: a key that was refused is out for most of a minute
-    for place, (sent, refused) in _refused(now, lambda who: f"{who.target}/{who.key}", SLOTS).items():
+    for place, (sent, refused) in _refused(now, lambda who: f"{who.target}/{who.key}".rstrip("/"), SLOTS).items():
         if refused >= now.limits.refusals and refused * 1_000 >= FEW_PERMILLE * sent:
             yield Finding(place, f"{refused} of {sent} sends were refused although they were inside its budgets")
 

@@ -48,8 +48,8 @@ def _note(row: rows.Note) -> Line:
     told |= {"team": row.team, "priority": f"P{row.priority}", "end": row.end, "queue_ms": row.queue_ms}
     return event, told | {
         "took_ms": row.took_ms,
-        "prompt_tokens": row.prompt_tokens,
-        "output_tokens": row.output_tokens,
+        "prompt_tokens": max(0, row.prompt_tokens),  # below 0 nobody said, and that is no number to add up
+        "output_tokens": max(0, row.output_tokens),
     }
 
 

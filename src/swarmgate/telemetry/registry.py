@@ -7,7 +7,7 @@ names which agents make up can neither fill the memory nor hide (design 2: P14).
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from swarmgate.telemetry.names import ALL, OVERFLOW, PREFIX, Name
 
@@ -22,6 +22,8 @@ class Registry:
     """`add`, `observe` and `level` by name and label values, in the order of the name's labels; `render` for a scrape."""
 
     def __init__(self, most_series: int = MOST_SERIES) -> None:
+        # an instant beside each counter would double what every scrape reads
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types there
         self._most = most_series
         self._registry = CollectorRegistry(auto_describe=False)
         self._metrics: dict[str, Metric] = {name.name: self._made(name) for name in ALL}

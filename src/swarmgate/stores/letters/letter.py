@@ -11,8 +11,18 @@ from urllib.parse import unquote
 import msgspec
 
 MOST_BODY_BYTES: Final = 1024 * 1024
+REPLAY_OF: Final = "x-swarmgate-replay-of"  # of a request that is a letter sent again: its id
 OURS: Final = frozenset(
-    {"x-swarmgate-ticket", "x-swarmgate-hop", "content-length", "transfer-encoding", "connection", "host", "expect"}
+    {
+        "x-swarmgate-ticket",
+        "x-swarmgate-hop",
+        REPLAY_OF,
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "host",
+        "expect",
+    }
 )
 _HARMLESS: Final = frozenset({"idempotency-key"})
 _SECRET: Final = re.compile(

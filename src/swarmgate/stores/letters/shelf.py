@@ -32,8 +32,14 @@ class Shelf:
     def __init__(self, state: Path) -> None:
         self._folder = state / FOLDER
 
-    def put(self, letter: Letter, now_ms: int) -> None:
-        """Keep a letter; the oldest go where there are too many. Errors: OSError."""
+    def put(self, letter: Letter, now_ms: int, replay_of: str = "") -> None:
+        """
+        Keep a letter; the oldest go where there are too many. Errors: OSError.
+
+        A letter that was sent again and given up again is the one that stands here (`replay_of`): it is not kept twice.
+        """
+        if is_id(replay_of) and self._path(replay_of).exists():
+            return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(letter)
         self.prune(now_ms)
@@ -90,7 +96,10 @@ class Shelf:
                 self._claim(identity, replay), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
             )
         except FileExistsError:
-            raise BadInput("replay-id", f"{replay} was sent already; give another one to send it again") from None
+            came = self._replays(identity).get(identity, {}).get(replay, UNANSWERED)
+            raise BadInput(
+                "replay-id", f"{replay} was sent already ({came}); give another one to send it again"
+            ) from None
         os.close(descriptor)
 
     def came(self, identity: str, replay: str, outcome: str) -> None:

@@ -73,7 +73,7 @@ class AgentKeys:
         if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
             raise BadInput("name", f"must be 1 to {LONGEST_NAME} printable characters")
         if wanted.expires_ms and wanted.expires_ms <= now_ms:
-            raise BadInput("expires", "is past already")
+            raise BadInput("expires_in", "is past already")
         with self._file() as link:
             if len(link.execute(select(keys.c.id)).all()) >= MOST_KEYS:
                 raise BadInput("name", f"cannot be added: there are {MOST_KEYS} keys already")
