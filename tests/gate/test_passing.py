@@ -6,11 +6,12 @@ import json
 import openai
 import pytest
 from sdks import gpt
-from stage import KEY, TARGET, UNARY, stage, unary, warm, whole
+from stage import KEY, LAST, STREAM_HEAD, TARGET, UNARY, framed, stage, unary, warm, whole
 from test_front import TEXT, answered, request
-from wires import Bench
+from wires import Bench, Wire
 
 from eventually import eventually
+from swarmgate.gate.service import Door
 
 LIMITED = TARGET + 'limits = ["2 per 60s"]\n'
 
@@ -136,6 +137,35 @@ def test_hi_08_never_100_then_deny():
     assert bench.wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
     bench.client.data_received(b"123456789")
     assert b"".join(wire.written).endswith(b"123456789")
+
+
+def test_hi_08_who_waits_for_100_keeps_its_place_in_line_for_longer_than_a_body_may_take():
+    one_place = TEXT.replace("[routes]", 'limits = ["1 concurrent"]\n[routes]')
+    bench, end, _ = begun(request("/v1/files", b"", "GET"), one_place)
+    caller, wire = Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100), Wire()
+    caller.connection_made(wire)
+    ask = request(
+        "/v1/files", b"", "POST", "expect: 100-continue", "x-swarmgate-wait: 200s", "x-swarmgate-timeout: 300s"
+    )
+    caller.data_received(ask.replace(b"content-length: 0", b"content-length: 9"))
+    bench.dialler.succeed()
+    end.data_received(STREAM_HEAD)
+    for _ in range(100):
+        end.data_received(framed(b"x"))
+        bench.pass_time(1_000)
+    assert wire.written == []
+    end.data_received(LAST)
+    assert wire.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+    caller.data_received(b"123456789")
+    bench.dialler.opened[0][0].data_received(whole({}))
+    assert wire.written[1].startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_an_upload_that_is_declined_is_read_to_its_end():
+    bench = Bench(TEXT)
+    bench.client.data_received(_upload(1_000_000).replace(b"host: g", b"host: g\r\nx-swarmgate-effect: maybe"))
+    assert b" 400 " in bench.wire.written[0].split(b"\r\n")[0]
+    assert not bench.wire.paused
 
 
 def test_hi_14_upgrades_are_refused():

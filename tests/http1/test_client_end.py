@@ -234,6 +234,17 @@ def test_an_answer_before_the_end_of_the_body_is_the_last_and_the_rest_is_swallo
     assert line.transport.aborted
 
 
+def test_who_is_answered_while_its_upload_is_not_read_can_write_to_its_end():
+    """Else a client that reads its answer after its request gets a reset in its place."""
+    line = Line()
+    line.send(UPLOAD + b"123")
+    line.end.pause()
+    line.end.respond(403, [], b"no")
+    assert not line.transport.paused
+    line.pass_ms(GOODBYE_MS)
+    assert line.transport.aborted
+
+
 @pytest.mark.parametrize("reads", [[POST], [POST[:-5], b"hello"], [POST[:-2], b"lo"], [CHUNKED], [GET]])
 def test_a_call_answered_at_its_head_hears_nothing_more(reads):
     line = Line()

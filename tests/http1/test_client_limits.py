@@ -6,7 +6,7 @@ from wire import Line
 
 from swarmgate.http1.answer import STALLED_WRITE_MS
 from swarmgate.http1.client_end import MAX_WAITING_BYTES, MOST_A_TURN
-from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, LOOK_MS
+from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, LEAST_BODY_BYTES, LOOK_MS
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.cork import Cork
 from swarmgate.http1.goodbye import GOODBYE_MS
@@ -44,14 +44,26 @@ def test_hi_04_a_slow_head_gets_its_limit_from_its_first_byte():
     assert line.written.startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_silent_upload_is_cancelled_and_a_slow_one_is_not():
+@pytest.mark.parametrize("drip", [b"", b"1", b"1" * (LEAST_BODY_BYTES // 30 - 1)])
+def test_hi_04_an_upload_that_drips_is_cancelled_as_a_silent_one_is(drip):
     line = Line()
-    line.send(UPLOAD)
-    for _ in range(3):
+    line.send(UPLOAD.replace(b"9", b"99999"))
+    for _ in range(BODY_MS // 1_000):
+        assert len(line.events) == 1
+        line.send(*([drip] if drip else []))
+        line.pass_ms(1_000)
+    assert line.events == [("request", b"POST", b"/u"), ("gone",), ("refused", "body_timeout")]
+    assert line.written.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_slow_upload_has_its_time_anew_for_each_bit_of_it():
+    line = Line()
+    line.send(UPLOAD.replace(b"9", b"%d" % (20 * LEAST_BODY_BYTES)))
+    for _ in range(20):
+        line.send(b"1" * (LEAST_BODY_BYTES - 1))
         line.pass_ms(BODY_MS - 1)
         line.send(b"1")
-    line.pass_ms(BODY_MS)
-    assert line.events == [("request", b"POST", b"/u"), ("gone",), ("refused", "body_timeout")]
+    assert line.events[-1][0] == "complete"
 
 
 def test_a_paused_upload_has_no_limit():

@@ -78,7 +78,7 @@ class PassRoutes:
                 passing = Passing(self.desk, end, head, found)
                 forbidden = self._forbidden(head.method, found)
                 if forbidden is None:
-                    passing.begin_early()
+                    passing.begin_early(found.identity.step)
                 else:
                     passing.decline(*forbidden)
                 return passing if end.head is head else None
@@ -170,21 +170,6 @@ class Passing(Streaming):
         identity, scope = self.errand.identity, self.errand.scope
         call = self.desk.call(self, (self.errand.rung,), identity, self.desk.exchanges.now_ms(), scope)
         self.desk.decline(self, call, reason, detail)
-
-    def begin_early(self) -> None:
-        """A caller that waits for `100 Continue` hears it when its request may go, or a final answer instead (HI-08)."""
-        if b"expect" in self._head.fields:
-            self.begin_call()
-
-    @property
-    def streams(self) -> bool:
-        """Whether the body is sent while it comes in."""
-        return super().streams or (b"expect" in self._head.fields and not self._is_whole)
-
-    def sent_opening(self, fetch: Fetch) -> None:
-        """What comes in from now on goes out at once."""
-        super().sent_opening(fetch)
-        self.end.want_body()
 
     def begin_call(self) -> None:
         """Begin the call; it takes a request of each limit, and no tokens."""

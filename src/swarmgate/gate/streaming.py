@@ -7,11 +7,12 @@ it can be sent only once, so its call is a write. Whoever is slower, caller or t
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import CLIENT_LEFT
-from swarmgate.core.record import Call
+from swarmgate.core.record import Call, Step
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES, Fetch
 from swarmgate.gate.exchange import Exchange
+from swarmgate.gate.once import key_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.framing import LAST_CHUNK, frame
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
@@ -25,7 +26,7 @@ class Streaming:
     `call` is None until enough of the body is here; what differs between surfaces is asked of the methods at the end.
     """
 
-    __slots__ = ("_fetch", "_fire", "_head", "_held", "_is_whole", "_size", "call", "end")
+    __slots__ = ("_fetch", "_fire", "_head", "_held", "_is_early", "_is_whole", "_size", "call", "end")
 
     def __init__(self, fire: Fire, end: ClientEnd, head: RequestHead) -> None:
         self._fire = fire
@@ -34,13 +35,13 @@ class Streaming:
         self._head = head
         self._held: list[bytes] = []
         self._size = 0
-        self._is_whole = False
+        self._is_early = self._is_whole = False
         self._fetch: Fetch | None = None  # to which the body streams
 
     @property
     def streams(self) -> bool:
         """Whether the body is sent while it comes in, and so can be sent only once."""
-        return self._size > MOST_HELD_BYTES
+        return self._size > MOST_HELD_BYTES or (self._is_early and not self._is_whole)
 
     @property
     def fields(self) -> dict[bytes, bytes]:
@@ -54,8 +55,23 @@ class Streaming:
 
     @property
     def size(self) -> int:
-        """Bytes of the body so far."""
-        return self._size
+        """Bytes of the body, as far as is known."""
+        return max(self._size, self._head.content_length or 0)
+
+    def begin_early(self, step: Step) -> None:
+        """
+        A caller that waits for `100 Continue` hears it when its request may go, or a final answer instead (HI-08).
+
+        What a write with a key asks for must be known first. Errors: `BadInput` for a key that cannot be used.
+        """
+        if b"expect" not in self.fields:
+            return
+        if key_of(self.fields, step, "") is not None:
+            self.end.want_body()
+            return
+        self._is_early = True
+        self.end.pause()
+        self.begin_call()
 
     def on_body(self, data: bytes) -> None:
         """A piece of the request's body."""
@@ -108,6 +124,8 @@ class Streaming:
             self._held.clear()
             self._fetch = fetch
             self.end.resume()
+            if self._is_early:
+                self.end.want_body()
 
     def stop_upload(self) -> None:
         """The host takes no more for now."""

@@ -34,7 +34,7 @@ class ClientEnd(Limited):
     def open_tunnel(self, idle_ms: int) -> None:
         """Answer CONNECT: from now on all bytes are payload, both ways, until `finish`, `cut` or the client's end."""
         self._start_tunnel()
-        self._body_ms = idle_ms
+        self._body_ms, self._least_bytes = idle_ms, 0
         self.deadline_ms = self._limit()
         early = bytes(self._waiting)
         self._waiting.clear()
@@ -53,7 +53,7 @@ class ClientEnd(Limited):
             self._rest()
         head = self.head
         if head is not None and not self._body.done:
-            self.deadline_ms = self._sweep.now_ms + self._body_ms
+            self._hear_body(len(data))
             data = self._take_body(head, data)
         if not data or not self._open:
             return
@@ -99,7 +99,7 @@ class ClientEnd(Limited):
             self._serve(data)
 
     def _begin(self, head: RequestHead, data: bytes) -> bytes:
-        self._body, self.is_early = request_body(head), bool(data)
+        self._body, self.is_early, self._came_bytes = request_body(head), bool(data), 0
         self.deadline_ms = NEVER if self._body.done else self._sweep.now_ms + BODY_MS
         self._handler.on_request(self, head)
         if not self._body.done:

@@ -16,7 +16,7 @@ from swarmgate.http1.sweep import NEVER, Sweep
 
 HEAD_MS = 10_000
 KEEP_ALIVE_MS = 75_000
-BODY_MS = 30_000
+BODY_MS, LEAST_BODY_BYTES = 30_000, 4 * 1024  # a body brings so much in that time, or its end
 LOOK_MS = 500  # for a client that left, where its bytes are not read
 _LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
 
@@ -24,12 +24,13 @@ _LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which 
 class Limited(Answering):
     """A client connection with a limit in every state; what follows from one stands in client_end.py."""
 
-    __slots__ = ("_body_ms", "_heads")
+    __slots__ = ("_body_ms", "_came_bytes", "_heads", "_least_bytes")
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(handler, sweep)
         self._heads = RequestHeads()
-        self._body_ms = BODY_MS
+        self._body_ms, self._least_bytes = BODY_MS, LEAST_BODY_BYTES
+        self._came_bytes = 0  # of the present body, since its limit began
 
     def pause(self) -> None:
         """Stop reading; who does not read its own answer, or leaves, is noticed all the same."""
@@ -46,6 +47,13 @@ class Limited(Answering):
             return NEVER if head.method == b"CONNECT" else now_ms + LOOK_MS
         return NEVER if self._body.done else now_ms + self._body_ms
 
+    def _hear_body(self, size: int) -> None:
+        """So much of the body, or of a tunnel, came: its limit begins anew once it is enough."""
+        self._came_bytes += size
+        if self._came_bytes >= self._least_bytes:
+            self._came_bytes = 0
+            self.deadline_ms = self._sweep.now_ms + self._body_ms
+
     def on_deadline(self) -> None:
         """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
         if not self._open or self._is_full:
@@ -53,7 +61,7 @@ class Limited(Answering):
         elif self._paused:
             self._look_for_its_end()
         elif self.head is not None:
-            self._break(BadHead(408, "body_timeout", "no byte of it came in time", "body"))
+            self._break(BadHead(408, "body_timeout", "too little of it came in time", "body"))
         elif len(self._heads):
             self._refuse(BadHead(408, "head_timeout", "was not complete in time"))
         else:

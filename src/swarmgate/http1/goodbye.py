@@ -34,6 +34,7 @@ class Leaving(Connection):
     def _linger(self) -> None:
         """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
         self._open = False
+        self.resume()
         self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
         self._sweep.cork.flush()
         if self._transport.can_write_eof():

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
@@ -31,6 +33,14 @@ class Answer(NamedTuple):
     @property
     def said(self):
         return json.loads(self.body)
+
+
+class Cut(bytes):
+    """An answer after which its host closes the connection."""
+
+
+class Reset(Cut):
+    """An answer after which its host resets the connection."""
 
 
 Reply = Callable[[Hit], bytes]
@@ -84,6 +94,11 @@ class World:
                     return
                 writer.write(said)
                 await writer.drain()
+                if isinstance(said, Reset):
+                    link = writer.get_extra_info("socket")
+                    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                if isinstance(said, Cut):
+                    return
 
 
 class Caller:

@@ -60,7 +60,7 @@ class _Door:
             end.respond(*answers.refusal(closed, shape=PROBLEM))
             return None
         try:
-            return self._open(end, head, path, said)
+            found = self._open(end, head, path, said)
         except BadTarget as bad:
             end.respond(*answers.bad_target(bad, PROBLEM))
         except BadInput as bad:
@@ -70,6 +70,8 @@ class _Door:
                 end.respond(*answers.refusal(why.reason, why.detail, why.field, PROBLEM))
             else:
                 self._decline(end, head, said, why, why.target)
+        else:
+            return found if end.head is head else None
         return None
 
     def _decline(self, end: ClientEnd, head: RequestHead, said: Said, why: Refusal, target: Target) -> None:
@@ -119,10 +121,10 @@ class _Door:
             raise Refusal(*why, url.target)
         manners = Manners(policy.user_agent or settings.user_agent, policy.traces or settings.traces, trail.bare)
         doing = effect(place, head.method, identity)
-        if b"expect" in head.fields:
-            end.want_body()
         put = self._put(head, url, trail)
-        return Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, scope, asker))
+        forward = Forward(self._desk, end, head, Errand(url, place, identity, doing, manners, put, scope, asker))
+        forward.begin_early(identity.step)
+        return forward
 
     def _put(self, _head: RequestHead, _url: ParsedUrl, _trail: Trail) -> Callable[[list[Header]], list[Header]]:
         return lambda headers: headers
