@@ -17,7 +17,7 @@ from swarmgate.core.passage import charge, count, end_hold, hold, touch
 CLOCK_STEP_MS = 1_000
 ADOPTED_MS = 60_000  # the longest that a reservation lasts unrenewed (core/queueing.py: LEASE_MS)
 _new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
-_LEASES = BudgetKind.LEASES  # a member of an enumeration takes 0.1 us to look up, and a settlement asks ten times
+_LEASES = BudgetKind.LEASES  # a member of an enumeration takes 0.1 us to look up, and a settlement asks for each budget
 COLD = "cold"  # the hold of a store that cannot know who still holds
 
 
@@ -134,9 +134,7 @@ def _commit(book: Book, request: Take, chosen: int, now_ms: int) -> Granted:
     return _new(Granted, (now_ms, chosen, expires_ms))
 
 
-def settle(  # noqa: C901, PLR0912  the common cases stand here without their calls: every answer settles eight budgets
-    book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last: bool
-) -> tuple[int, int]:
+def settle(book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last: bool) -> tuple[int, int]:
     """
     Move what was used from pending to the level; `last` ends the reservation, otherwise the rest stays reserved.
 
@@ -156,36 +154,31 @@ def settle(  # noqa: C901, PLR0912  the common cases stand here without their ca
         if cell is None:
             continue
         if now_ms != cell.at_ms:
-            if cell.due_ms <= now_ms or (cell.slices and cell.forget_ms <= now_ms):
-                touch(cell, now_ms)
-            elif cell.level and cell.drain:  # as `touch` does where nothing ends
-                level = cell.level - cell.drain * (now_ms - cell.at_ms)
-                cell.level = level if level > 0 else 0
-            cell.at_ms = now_ms
-        leases = cell.leases
-        held = leases.get(lease)
-        if cell.limits.kind is _LEASES:
-            if held is None and told > 0:
-                _adopt(cell, lease, told, now_ms)
-            elif held is not None and cell.limits.hold_ms:
-                end_hold(cell, lease, now_ms)
-            elif held is not None and not held.firm:
-                cell.pending -= held.amount
-                del leases[lease]
-            continue
-        used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
-        if held is None:  # it lapsed and was charged
-            used = over = max(0, used - reserved)
+            touch(cell, now_ms)
+        if cell.limits.kind is not _LEASES:
+            debt += _spend(cell, lease, reserved, told, last=last)
+        elif told > 0 and lease not in cell.leases:
+            _adopt(cell, lease, told, now_ms)
         else:
-            over = used - held.amount if used > held.amount else 0
-            freed = held.amount if last else min(held.amount, used)
-            held.amount -= freed
-            cell.pending -= freed
-            if last:
-                del leases[lease]
-        debt = min(EXACT - 1, debt + over)
-        charge(cell, used, now_ms)
-    return now_ms, debt
+            end_hold(cell, lease, now_ms)
+    return now_ms, debt if debt < EXACT else EXACT - 1
+
+
+def _spend(cell: BudgetCell, lease: str, reserved: int, told: int, *, last: bool) -> int:
+    """Charge what was used to a cell that was brought to now; returns the units beyond the reservation."""
+    used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
+    held = cell.leases.get(lease)
+    if held is None:  # it lapsed and was charged
+        used = over = max(0, used - reserved)
+    else:
+        over = used - held.amount if used > held.amount else 0
+        freed = held.amount if last or over else used
+        held.amount -= freed
+        cell.pending -= freed
+        if last:
+            del cell.leases[lease]
+    charge(cell, used, cell.at_ms)
+    return over
 
 
 def _adopt(cell: BudgetCell, lease: str, told: int, now_ms: int) -> None:

@@ -100,4 +100,5 @@ def end_hold(cell: BudgetCell, key: str, now_ms: int) -> None:
         held.expires_ms = now_ms + cell.limits.hold_ms
         cell.due_ms = min(cell.due_ms, held.expires_ms)
     else:
-        cell.pending -= cell.leases.pop(key).amount
+        cell.pending -= held.amount
+        del cell.leases[key]
