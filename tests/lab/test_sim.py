@@ -1,4 +1,4 @@
-"""The scenarios show what they must, in a size that fits a test run; recovery and fairness as the design states them."""
+"""The scenarios show what they must, in a size that fits a test run."""
 
 from dataclasses import replace
 
@@ -11,35 +11,6 @@ from swarmgate.lab.sim import measures
 from swarmgate.lab.sim.seeds import small
 from swarmgate.lab.sim.verdicts import evaluate, violations
 from swarmgate.lab.sim.world import World
-
-RECOVERY = """
-# A closed store is gone for 20 s while 80 % of the capacity is wanted; then everything comes back.
-duration_s = 400
-warmup_s = 60
-
-[[targets]]
-name = "api"
-store_lost = "closed"
-[[targets.limits]]
-kind = "sliding_log"
-limit = 600
-window_ms = 60_000
-
-[[loads]]
-name = "reads"
-kind = "fetch"
-target = "api"
-agents = 64
-per_minute = 6
-arrivals = "open"
-deadline_s = 300
-
-[[faults]]
-kind = "store_down"
-at_ms = 100_000
-for_ms = 20_000
-"""
-
 
 TOKENS = """
 # One key of a million tokens a minute under more demand than it can carry, calls of about twelve seconds.
@@ -152,17 +123,6 @@ def test_a_shorter_scenario_shows_what_it_must(name):
     world = ran(shorter(name, *SHORTER[name]))
     failed = [verdict for verdict in evaluate(world, ran) if not verdict.holds]
     assert failed == []
-
-
-def test_an_outage_is_recovered_from_within_twice_the_drain_time():
-    world = ran(parse(RECOVERY, "recovery"))
-    assert violations(world) == []
-    capacity, load = 8.0, 6.4
-    drained_ms = 120_000 + int(2 * 20 * load / (capacity - load) * 1_000)
-    late = [job for job in world.swarm.jobs if drained_ms < job.wanted.t_ms < 390_000]
-    assert len(late) > 300
-    assert measures.quantile(measures.waits(late), 0.9) <= 1_000
-    assert all(job.end == "answered" for job in late)
 
 
 def test_a_token_budget_yields_most_of_the_limit_with_calls_of_twelve_seconds():

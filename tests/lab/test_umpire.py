@@ -122,6 +122,19 @@ def test_a_settlement_that_is_lost_is_seen_before_its_lease_lapses(monkeypatch):
     assert any(sentence.startswith("P9") for sentence in violations(world))
 
 
+def test_a_request_that_leaves_after_its_deadline_is_found():
+    world = World(small("planner"), 1, ())
+    sent = world._sent
+
+    def late(call):
+        call.deadline_ms = world.time.now_ms()
+        sent(call)
+
+    world.gates[0]._setting.watcher.sent = late
+    world.run()
+    assert any(sentence.startswith("P14") for sentence in violations(world))
+
+
 def test_more_in_progress_than_published_is_found():
     cap = ConcurrencyLimit(kind="concurrency", limit=2)
     target = Target(name="cap", limits=(cap,))

@@ -48,6 +48,8 @@ def violations(world: World) -> list[str]:
         found.append(f"P5: {world.idled} times a call slept that could run")
     if world.orphaned:
         found.append(f"P9: {world.orphaned} reservations outlived their calls")
+    if world.sent_late:
+        found.append(f"P14: {world.sent_late} requests left after their callers' deadlines")
     twice = world.writes_twice()
     if twice:
         found.append(f"P7: {twice} writes were done more than once")

@@ -61,7 +61,7 @@ class World:
         self.umpire = Umpire(self.time, self.policies.values(), sum(map(_adds_a_burst, faults)) + found_out(faults))
         self.shared = self._shared(faults)
         self.gates = self._open_gates(rng)
-        self.sent_to_empty_key = self.idled = self.orphaned = 0
+        self.sent_to_empty_key = self.sent_late = self.idled = self.orphaned = 0
         self.stops: list[tuple[int, int]] = []
         self.wall_s = 0.0
         self._empty_until_ms: dict[tuple[str, int], int] = {}
@@ -171,6 +171,7 @@ class World:
         now_ms = job.sent_ms = self.time.now_ms()
         if job.first_ms < 0:
             job.first_ms = now_ms
+        self.sent_late += now_ms >= call.deadline_ms
         job.scope = self._scope(call)
         self.sent_to_empty_key += now_ms < self._empty_until_ms.get(job.scope, 0)
         if self._waited:
