@@ -280,6 +280,20 @@ def test_a_ticket_that_waits_for_an_event_is_passed_only_if_there_is_room_for_bo
     assert granted(made, come_back(first, denied), START_MS + 3)
 
 
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 60))
+def test_who_is_behind_a_ticket_that_waits_for_an_event_asks_when_there_is_room_for_both(first, second, later_ms):
+    made = book(level=LEVEL, one=ONE)
+    assert granted(made, ask("holder", ("one", 0, 1)), START_MS)
+    assert granted(made, ask("fill", ("level", 6, 0)), START_MS)
+    assert kernel.take(made, ask("first", ("level", first, 0), ("one", 0, 1)), START_MS).kind is BlockKind.EVENT
+    request = ask("second", ("level", second, 0))
+    denied = kernel.take(made, request, START_MS + later_ms)
+    if isinstance(denied, Denied) and denied.kind is BlockKind.LINE and first + second <= LEVEL.burst:
+        before = kernel.take(made, come_back(request, denied), denied.due_ms - 1)
+        assert isinstance(before, Denied)
+        assert granted(made, come_back(request, before), denied.due_ms)
+
+
 def test_who_was_sent_away_stands_nowhere_and_comes_back_to_its_place():
     made = book(s=ONE)
     assert granted(made, ask("holder", ("s", 0, 1)), START_MS)

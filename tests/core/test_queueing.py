@@ -1,6 +1,9 @@
 """Until its request leaves: what a call asks, where it stands, when it is woken, how it is deferred (P5, P6, P9)."""
 
-from itertools import chain, repeat
+from itertools import chain, cycle, repeat
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from life import (
     FAILS,
@@ -22,6 +25,7 @@ from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import State
+from swarmgate.testing.kit import most_in_any_window
 
 
 def test_a_late_release_ends_no_newer_reservation():
@@ -165,6 +169,22 @@ def test_what_the_first_cannot_use_yet_does_not_idle_until_the_next_asks_by_itse
     world.check_clean()
 
 
+def test_what_time_makes_free_behind_a_head_that_waits_for_something_else_does_not_idle():
+    world = World({"rate": Limits(BudgetKind.LEVEL, burst=2, quota=10, window_ms=1_000), "own": SLOT})
+    both = route(fixed=(("rate", 1, 0), ("own", 0, 1)), metered=(), whole=("own",))
+    only_rate = route(fixed=(("rate", 1, 0),), metered=(), whole=())
+    world.call("own", held_for(20_000), rungs=(rung("t", slot_only(slot="own")),), content_ms=30_000)
+    world.run(20)
+    first = world.call("first", rank=0, rungs=(rung("t", both),), wait_until_ms=1_100_000)
+    others = [world.call(f"c{n}", Life(wire_ms=0), rungs=(rung("t", only_rate),)) for n in range(30)]
+    world.run(3_000)  # ten in a second, and one stays free for the first
+    assert {call.end for call in others} == {End.ANSWERED}
+    assert first.end is None
+    world.run()
+    assert first.end is End.ANSWERED
+    world.check_clean()
+
+
 def test_who_waits_is_woken_by_a_grant_that_came_too_late():
     world = World({"slot": SLOT}, delays=repeat(40))
     only_slot = (rung("t", slot_only()),)
@@ -175,6 +195,40 @@ def test_who_waits_is_woken_by_a_grant_that_came_too_late():
     world.pump.fire(gone, CLIENT_LEFT)
     world.run(150)
     assert call.state in {State.SENDING, State.ENDED}
+
+
+delays_ms = st.lists(st.one_of(st.integers(0, 99), st.sampled_from((0, 20, 99, 150, 600))), min_size=1, max_size=60)
+FEW = Limits(BudgetKind.LEVEL, burst=4, quota=20, window_ms=1_000)
+
+
+@settings(max_examples=30, deadline=None)
+@given(delays_ms, st.lists(st.integers(0, 4_900), min_size=1, max_size=40), st.integers(5, 250))
+def test_rb_02_no_window_of_what_leaves_holds_more_than_burst_and_rate_and_what_a_token_lives(store, dials, fresh_ms):
+    world = World({"rate": FEW}, delays=cycle(store))
+    way = rung("t", route(fixed=(("rate", 1, 0),), metered=(), whole=(), fresh_ms=fresh_ms))
+    for number, dial_ms in enumerate(dials):
+        world.call(
+            f"c{number}", Life(connects=((dial_ms, True),)), rungs=(way,), agent=f"a{number}", after_ms=7 * number
+        )
+    world.run()
+    sent = [(at_ms, FEW.window_ms) for *_, at_ms in world.wire.seen]
+    assert most_in_any_window(
+        sent, FEW.burst * FEW.window_ms + FEW.quota * fresh_ms, FEW.quota * FEW.window_ms, FEW.window_ms
+    )
+    world.check_clean()
+
+
+def test_rb_30_two_thousand_who_wait_ask_seldom():
+    """At most once in five seconds each, and once more whoever is served."""
+    world = World({"rate": FEW})
+    way = rung("t", route(fixed=(("rate", 1, 0),), metered=(), whole=()))
+    calls = [world.call(f"c{n}", rungs=(way,), agent=f"a{n}", wait_until_ms=1_200_000) for n in range(2_000)]
+    world.run(10_000)
+    asked, served = (sum(call.asks for call in calls), sum(call.attempt for call in calls))
+    world.run(20_000)
+    asked, served = sum(call.asks for call in calls) - asked, sum(call.attempt for call in calls) - served
+    assert served == 400
+    assert asked <= 2_000 * 4 + 2 * served
 
 
 def test_nothing_leaves_after_the_deadline():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
 from swarmgate.core.limits import EXACT, BudgetKind
-from swarmgate.core.line import CLASS_STEP, Need, changed, drained_ms, earliest, holds_back, join, leave
+from swarmgate.core.line import CLASS_STEP, Need, changed, drained_ms, earliest, holds_back, join, leave, passes_ms
 from swarmgate.core.passage import touch
 
 ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
@@ -21,7 +21,15 @@ SENT_AWAY_AT_MOST_MS = (
 )
 
 
-_Seen = dict[Demand, tuple[Blocker, int] | None]
+class _Found(NamedTuple):
+    """What of a demand does not fit, and when its turn may come; `polls` = nobody knows, so it has to ask now and then."""
+
+    blocker: Blocker
+    turn_ms: int
+    polls: bool
+
+
+_Seen = dict[Demand, _Found | None]
 
 
 class _Case(NamedTuple):
@@ -32,6 +40,7 @@ class _Case(NamedTuple):
     ready_ms: int
     turn_ms: int
     certain_ms: int
+    polls: bool
     blockers: tuple[Blocker, ...]
 
 
@@ -87,38 +96,45 @@ def _order(case: _Case) -> tuple[bool, int, BlockKind, int]:
 def _examine(book: Book, request: Take, index: int, now_ms: int, seen: _Seen) -> _Case:
     kind = BlockKind.TIME
     ready_ms = turn_ms = certain_ms = now_ms
+    polls = False
     blockers = []
     for demand in request.alternatives[index]:
         if demand not in seen:
             seen[demand] = _blocker(book.cells[demand[0]], request, demand, now_ms)
         found = seen[demand]
         if found is not None:
-            blocker, its_turn_ms = found
+            blocker, its_turn_ms, its_polls = found
             blockers.append(blocker)
+            polls = polls or its_polls
             kind = max(kind, blocker.kind)
             ready_ms = max(ready_ms, blocker.at_ms)
             turn_ms = max(turn_ms, its_turn_ms)
             certain_ms = max(certain_ms, blocker.certain_ms)
-    return _Case(index, kind, ready_ms, turn_ms, certain_ms, tuple(blockers))
+    return _Case(index, kind, ready_ms, turn_ms, certain_ms, polls, tuple(blockers))
 
 
-def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> tuple[Blocker, int] | None:
-    """What of a demand does not fit, and when its turn may come; None if it fits."""
+def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> _Found | None:
+    """What of a demand does not fit; None if it fits."""
     if now_ms != cell.at_ms:  # what take saw must still block
         touch(cell, now_ms)
     rank = request.rank
     need = demand[1:]
     if not cell.order and cell.level + (cell.pending + need[0] + need[1]) * cell.scale <= cell.caps[rank]:
         return None  # the usual case of what follows, without the calls
+    turn_ms = None
     found = obstacle(cell, rank, need, now_ms)
     if found is None:
-        if holds_back(cell, request, need, now_ms) is None:
+        ahead = holds_back(cell, request, need, now_ms)
+        if ahead is None:
             return None
         found = Obstacle(BlockKind.LINE, now_ms, now_ms)
+        turn_ms = passes_ms(cell, ahead, request, need, now_ms)
     limits = cell.limits
     limit = 0 if limits.paused else limits.quota or limits.burst
     blocker = Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision)
-    return blocker, _turn(cell, request, need, now_ms)
+    if turn_ms is not None:
+        return _Found(blocker, turn_ms, polls=False)
+    return _Found(blocker, _turn(cell, request, need, now_ms), found.kind is not BlockKind.TIME)
 
 
 class Obstacle(NamedTuple):
@@ -187,7 +203,7 @@ def _due(case: _Case, position: int, now_ms: int) -> int:
     latest_ms = now_ms + ASK_AGAIN_AT_MOST_MS
     if case.kind is BlockKind.TIME or case.kind is BlockKind.NEVER:
         return max(case.ready_ms, min(case.turn_ms, latest_ms))
-    soon_ms = now_ms + ASK_AGAIN_MS * (1 + position)
+    soon_ms = now_ms + ASK_AGAIN_MS * (1 + position) if case.polls else now_ms
     return min(max(soon_ms, case.ready_ms, case.turn_ms), latest_ms)
 
 

@@ -131,6 +131,20 @@ def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: i
     return after_ms is not None and (after_ms <= entry.ready_ms or after_ms == alone_ms)
 
 
+def passes_ms(cell: "BudgetCell", entry: Entry, request: "Take", need: Need, now_ms: int) -> int | None:
+    """
+    When a ticket that waits for an event lets the caller pass by time alone: there is room for both; None = nobody knows.
+
+    Whoever stands between them is taken to need as much as the caller.
+    """
+    better = entry.score // CLASS_STEP
+    if not entry.event or (request.rank == IDLE_RANK and better < IDLE_RANK):
+        return None
+    place = max(1, cell.line.position(request.score) // cell.limits.sharing)
+    first = min(place * need[0], EXACT), min(place * need[1], EXACT)
+    return earliest(cell, better, entry.need, now_ms, first)
+
+
 def earliest(cell: "BudgetCell", rank: int, need: Need, now_ms: int, first: Need = NOTHING) -> int | None:
     """
     The first instant at which `cell` has room for `need` of class `rank`, if nothing but `first` is taken, now.

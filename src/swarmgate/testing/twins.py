@@ -249,6 +249,30 @@ class Twins(RuleBasedStateMachine):
             self.now_ms += late_ms % max(1, denied.not_before_ms - denied.now_ms + 1)
         self._both(_take("worse", (name, cost, 0), waits=False))
 
+    @rule(
+        name=st.sampled_from(("bucket", "floors", "still", "counter")),
+        need=st.integers(1, 9),
+        cost=st.integers(1, 9),
+        rank=st.integers(0, 2),
+        late_ms=st.integers(0, 2_400),
+    )
+    def held_up(self, name: str, need: int, cost: int, rank: int, late_ms: int) -> None:
+        """A ticket that waits for a slot stands in another line, too; somebody behind it asks, and again when told."""
+        self._both(
+            Define("slots", WORLD["slots"]),
+            Define(name, WORLD[name]),
+            _take("fill", ("slots", 0, 3), rank=0, lease_ms=5_000, waits=False),
+            *[_take("fill", (name, units, 0), rank=0, waits=False) for units in (16, 8, 4, 2, 1)],
+            _take("head", ("slots", 0, 1), (name, need, 0), rank=0),
+        )
+        self.now_ms += late_ms
+        behind = _take("behind", (name, cost, 0), rank=rank)
+        self._both(behind)
+        _, denied = self.places.get("behind", (None, None))
+        if denied is not None and denied.due_ms < END_MS:
+            self.now_ms = max(self.now_ms, self.now_ms + denied.due_ms - denied.now_ms)
+            self._both(behind._replace(score=denied.score, standing=denied.lines))
+
     @rule(number=st.integers(90, 130), lease_ms=waits_ms)
     def crowd(self, number: int, lease_ms: int) -> None:
         """More leases than one step may expire end at once, and somebody needs them all."""

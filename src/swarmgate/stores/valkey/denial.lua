@@ -29,11 +29,12 @@ local function turn(cell, request, need, now_ms)
   return now_ms + max(0, drained_ms(cell, cell.level + ahead * cell.scale - cell.caps[request.rank]))
 end
 
+-- What does not fit, when its turn may come, and whether nobody knows, so that it has to ask now and then; nil if it fits.
 local function blocker(cell, request, demands, cost, reserve, now_ms)
   if cell.at_ms ~= now_ms then touch(cell, now_ms) end -- what take saw must still block
   local limits, rank, need = cell.limits, request.rank, cost + reserve
   local cap = cell.caps[rank]
-  local kind
+  local kind, turn_ms
   local at_ms = earliest(cell, rank, cost, reserve, now_ms)
   local certain_ms = at_ms
   if cap < 0 then
@@ -45,30 +46,33 @@ local function blocker(cell, request, demands, cost, reserve, now_ms)
   elseif at_ms > now_ms then
     kind = TIME
   elseif cell.behind == demands or holds_back(cell, request, cost, reserve, now_ms) then
-    kind = LINE
+    kind, turn_ms = LINE, passes_ms(cell, request, cost, reserve, now_ms)
   else
     return nil
   end
   local remaining = max(0, floor((cap - cell.level) / cell.scale) - cell.pending)
-  return {
+  local told = {
     cell.index, kind, at_ms, certain_ms, remaining,
     cap < 0 and 0 or limits.quota > 0 and limits.quota or limits.burst,
     limits.window_ms, limits.revision,
   }
+  if turn_ms then return told, turn_ms, false end
+  return told, turn(cell, request, need, now_ms), kind ~= TIME
 end
 
 local function examine(request, chosen, now_ms)
   local case = {
-    chosen = chosen, kind = TIME, ready_ms = now_ms, turn_ms = now_ms, certain_ms = now_ms, blockers = {}, blocked = {},
+    chosen = chosen, kind = TIME, ready_ms = now_ms, turn_ms = now_ms, certain_ms = now_ms, polls = false,
+    blockers = {}, blocked = {},
   }
   local demands = request.alternatives[chosen]
   for at = 1, #demands, 3 do
     local cell, cost, reserve = cell_of(demands[at]), demands[at + 1], demands[at + 2]
-    local told = blocker(cell, request, demands, cost, reserve, now_ms)
+    local told, turn_ms, polls = blocker(cell, request, demands, cost, reserve, now_ms)
     if told then
       case.blockers[#case.blockers + 1] = told
       case.blocked[#case.blocked + 1] = { cell = cell, cost = cost, reserve = reserve }
-      case.turn_ms = max(case.turn_ms, turn(cell, request, cost + reserve, now_ms))
+      case.turn_ms, case.polls = max(case.turn_ms, turn_ms), case.polls or polls
       case.kind = max(case.kind, told[2])
       case.ready_ms = max(case.ready_ms, told[3])
       case.certain_ms = max(case.certain_ms, told[4])
@@ -91,7 +95,8 @@ end
 local function due(case, place, now_ms)
   local latest_ms = now_ms + ASK_AGAIN_AT_MOST_MS
   if case.kind == TIME or case.kind == NEVER then return max(case.ready_ms, min(case.turn_ms, latest_ms)) end
-  return min(max(now_ms + ASK_AGAIN_MS * (1 + place), case.ready_ms, case.turn_ms), latest_ms)
+  local soon_ms = case.polls and now_ms + ASK_AGAIN_MS * (1 + place) or now_ms
+  return min(max(soon_ms, case.ready_ms, case.turn_ms), latest_ms)
 end
 
 -- The place that the ticket has already if the answer that told it was lost, else the last of its class.

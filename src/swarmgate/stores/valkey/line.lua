@@ -145,7 +145,18 @@ local function may_pass(cell, entry, better, caller, now_ms)
   return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
 end
 
--- Whether a better live ticket stands before the caller, who needs so much; drops expired ones on the way.
+-- When the ticket that holds the caller back lets it pass by time alone: there is room for both; nil = nobody knows.
+-- Whoever stands between them is taken to need as much as the caller.
+local function passes_ms(cell, request, cost, reserve, now_ms)
+  local entry, better = cell.ahead, cell.better
+  if not entry.event or (request.rank == IDLE_RANK and better < IDLE_RANK) then return nil end
+  local place = max(1, floor(position(cell.line, request.score) / cell.limits.sharing))
+  local first_cost, first_reserve = min(place * cost, EXACT), min(place * reserve, EXACT)
+  return earliest(cell, better, entry.cost, entry.reserve, now_ms, first_cost, first_reserve)
+end
+
+-- Whether a better live ticket, from now on `ahead` of class `better`, stands before the caller, who needs so much; drops
+-- expired ones on the way.
 local function holds_back(cell, request, cost, reserve, now_ms)
   local line, score, own, known = cell.line, request.score, request.ticket, cell.line.known
   local caller = { rank = request.rank, cost = cost, reserve = reserve }
@@ -161,8 +172,12 @@ local function holds_back(cell, request, cost, reserve, now_ms)
         dead[#dead + 1] = ticket
       elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
         looked = looked + 1
-        found = not may_pass(cell, entry, floor(its_score / CLASS_STEP), caller, now_ms)
-        if found then break end
+        local better = floor(its_score / CLASS_STEP)
+        found = not may_pass(cell, entry, better, caller, now_ms)
+        if found then
+          cell.ahead, cell.better = entry, better
+          break
+        end
       end
     end
     if ended or found or #page < PAGE then break end
