@@ -6,16 +6,17 @@ check. Needs hypothesis. A store that passes keeps the bounds; one that also pas
 """
 
 from collections.abc import Iterable
+from fractions import Fraction
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from swarmgate.core.answers import BlockKind, Denied, Granted, Revised
 from swarmgate.core.book import Demand, Take, Usage, first_score
 from swarmgate.core.commands import Release, Renew, Settle
-from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.operations import Define, Done, Operation, Reply, Revise, Undefined
 from swarmgate.testing.decider import Decider
 
@@ -25,6 +26,8 @@ BURST, QUOTA = 20, 10
 BUCKET = Limits(BudgetKind.LEVEL, burst=BURST, quota=QUOTA, window_ms=1_000, lease_ms=5_000)
 SLOTS = Limits(BudgetKind.LEASES, burst=3, hold_ms=500, lease_ms=5_000)
 COUNTER = Limits(BudgetKind.COUNTER, burst=30, window_ms=2_400, slices=24)
+PACES = ((1, 86_400_000), (1, 60_000), (7, 900), (100, 1_000), (10**6, 1_000), (10**9, 60_000))  # units per ms
+LEAPS_MS = (0, 1, 59_999, 86_400_000, 315_360_000_000)  # the longest is ten years
 DAY = Limits(BudgetKind.COUNTER, burst=BURST, window_ms=86_400_000, slices=24)  # forgets nothing during a check
 
 checked = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
@@ -128,6 +131,30 @@ class StoreChecks:
             if desk.grants(ask(f"l{number}", ("a", cost, 0)), now_ms):
                 used.append((now_ms, cost))
         assert most_in_any_window(used, BURST, QUOTA, 1_000)
+
+    @checked
+    @given(
+        st.sampled_from(PACES),
+        st.sampled_from((0, 1, 20, 10**9)),
+        st.lists(
+            st.tuples(st.one_of(st.integers(0, 2_000), st.sampled_from(LEAPS_MS)), st.integers(0, 4)), max_size=20
+        ),
+    )
+    def test_no_unit_is_lost_or_made_up_at_any_pace(
+        self, pace: tuple[int, int], burst: int, steps: list[tuple[int, int]]
+    ) -> None:
+        """What fits is what exact fractions say, from one unit a day to a million a second, over years."""
+        (quota, window_ms), now_ms = pace, LATER_MS
+        assume(burst * window_ms + quota < EXACT)
+        level = max(Fraction(0), burst - Fraction(quota * (LATER_MS - START_MS), window_ms))  # it may be cold still
+        desk = WarmStore(self.make(), a=Limits(BudgetKind.LEVEL, burst=burst, quota=quota, window_ms=window_ms))
+        for number, (wait_ms, part) in enumerate(steps):
+            now_ms += wait_ms
+            level = max(Fraction(0), level - Fraction(quota * wait_ms, window_ms))
+            cost = (0, 1, burst // 2, burst, burst + 1)[part]
+            fits = level + cost <= burst
+            assert desk.grants(ask(f"l{number}", ("a", cost, 0)), now_ms) == fits
+            level += cost * fits
 
     @checked
     @given(plans)
