@@ -155,19 +155,22 @@ def settle(book: Book, lease: str, usage: tuple[Used, ...], raw_ms: int, *, last
             continue
         if now_ms != cell.at_ms:
             touch(cell, now_ms)
+        held = cell.leases.get(lease)
         if cell.limits.kind is not _LEASES:
-            debt += _spend(cell, lease, reserved, told, last=last)
-        elif told > 0 and lease not in cell.leases:
+            debt += _spend(cell, lease, held, reserved, told, last=last)
+        elif held is None:
             _adopt(cell, lease, told, now_ms)
-        else:
+        elif held.firm or cell.limits.hold_ms:
             end_hold(cell, lease, now_ms)
+        else:  # as `end_hold` does where nothing is to be held
+            cell.pending -= held.amount
+            del cell.leases[lease]
     return now_ms, debt if debt < EXACT else EXACT - 1
 
 
-def _spend(cell: BudgetCell, lease: str, reserved: int, told: int, *, last: bool) -> int:
+def _spend(cell: BudgetCell, lease: str, held: Lease | None, reserved: int, told: int, *, last: bool) -> int:
     """Charge what was used to a cell that was brought to now; returns the units beyond the reservation."""
     used = told if 0 <= told < EXACT else min(max(0, told), EXACT - 1)
-    held = cell.leases.get(lease)
     if held is None:  # it lapsed and was charged
         used = over = max(0, used - reserved)
     else:
@@ -177,7 +180,11 @@ def _spend(cell: BudgetCell, lease: str, reserved: int, told: int, *, last: bool
         cell.pending -= freed
         if last:
             del cell.leases[lease]
-    charge(cell, used, cell.at_ms)
+    added = used * cell.scale
+    if cell.slices is None and added < EXACT - cell.level:  # the usual case of `charge`, without the call
+        cell.level += added
+    else:
+        charge(cell, used, cell.at_ms)
     return over
 
 
