@@ -1,6 +1,7 @@
 """`swarmgate up` as people run it: what it prints, whom it serves, how it stops, how it fails."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from typer.testing import CliRunner
 from swarmgate.cli import app
 from swarmgate.cli.configured import exports
 from swarmgate.config.whole import parse
+from swarmgate.control import data
+from swarmgate.engine.disk import SystemDisk
 
 COMMAND = str(Path(sys.executable).parent / "swarmgate")
 KEY = "sk-canary-81c4"
@@ -153,6 +156,25 @@ def test_without_a_file_a_terminal_that_is_gone_stops_it_in_order(tmp_path, prov
         assert (process.returncode, "stopping" in error) == (0, True)
 
 
+@contextlib.contextmanager
+def busy(url):
+    """Calls one after another while this lasts, one of them in progress all the time; what they were answered."""
+    answers, over = [], threading.Event()
+
+    def call():
+        while not over.is_set():
+            answers.append(ask(url))
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        caller.join(20)
+    answers.append(ask(url))
+
+
 def test_sighup_reads_the_file_again(tmp_path, provider):
     file = tmp_path / "gate.toml"
 
@@ -167,8 +189,10 @@ def test_sighup_reads_the_file_again(tmp_path, provider):
     with running(tmp_path, provider, "--config", str(file), "--no-control") as (process, url):
         assert ask(url) == ANSWER
         write("many per 60s")
-        assert "stays as it was" in hang_up(process)
-        assert ask(url) == ANSWER
+        with busy(url) as answers:  # OP-02: nobody is dropped
+            assert "stays as it was" in hang_up(process)
+        assert len(answers) > 1
+        assert all(one == ANSWER for one in answers)
         write("1_200 per 60s")
         assert "2 budgets changed" in hang_up(process)
         assert ask(url) == ANSWER
@@ -287,3 +311,48 @@ def test_connections_that_do_not_fit(tmp_path):
 def test_help_ends_with_an_example(refused):
     assert "Example: OPENAI_API_KEY=... swarmgate up" in refused("up", "--help")[1]
     assert refused("up", "--port", "many")[0] == 2
+
+
+DISK_CALLS = ("make", "names", "exists", "facts", "read", "write", "rename", "remove", "sync", "lock", "reserve")
+
+
+@pytest.mark.parametrize("error", [errno.EROFS, errno.EIO])
+def test_op_07_a_start_on_a_disk_that_does_not_take_it_ends_with_one_sentence(tmp_path, monkeypatch, refused, error):
+    """The disk fails from its first call on, from its second, ...: read only, another's, broken."""
+    left = [0]
+
+    def failing(done):
+        def call(self, *arguments):
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(error, os.strerror(error))
+            return done(self, *arguments)
+
+        return call
+
+    async def run(_self):
+        return 0
+
+    monkeypatch.setattr(data._Data, "run", run)  # it goes as soon as it has begun
+    for name in DISK_CALLS:
+        monkeypatch.setattr(SystemDisk, name, failing(getattr(SystemDisk, name)))
+    codes = []
+    for left_over in range(200):
+        left[0] = left_over
+        folder = tmp_path / str(left_over)
+        code, said = refused("up", "--port", "0", "--no-control", "--state", str(folder), OPENAI_API_KEY=KEY)
+        assert "Traceback" not in said, said
+        assert code == 0 or os.strerror(error) in said.splitlines()[-1], said
+        codes.append(code)
+        if left[0] >= 0:
+            break
+    assert codes[0] == 2
+    assert set(codes) == {0, 2}
+    assert codes == sorted(codes, reverse=True)  # once it runs, what it cannot keep at its end is told
+
+
+def test_op_07_a_clock_that_was_never_set_is_told(tmp_path, monkeypatch, refused):
+    monkeypatch.setattr(data, "unix_ms", lambda: 90_000)
+    code, said = refused("up", "--port", "0", "--no-control", "--state", str(tmp_path / "s"), OPENAI_API_KEY=KEY)
+    assert (code, said) == (2, "the clock says 90 s since 1970, so it was never set; set it, then start the gate\n")
+    assert not (tmp_path / "s").exists()

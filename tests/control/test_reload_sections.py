@@ -28,6 +28,7 @@ class Orders:
 
     def __init__(self):
         self.told = []
+        self.file_trouble = ""
 
     def reloaded(self, served, changed):
         self.told.append((served, set(changed)))
@@ -72,9 +73,15 @@ def test_policies_pace_and_prices_are_taken_with_the_rest():
 def test_one_mistake_anywhere_leaves_everything_as_it_was(good, bad):
     gate, orders, said, _ = reloaded(TEXT.replace(good, bad).replace('["600 per', '["60 per'))
     assert "stays as it was" in said[0]
-    assert orders.told == []
+    assert (orders.file_trouble != "", orders.told) == (True, [])
     assert gate.plan.published["up: requests per 60s"].amount == 600
     assert gate.store.book.cells["papers: requests per 60s"].limits.revision == 1
+
+
+def test_op_02_what_could_not_be_read_is_an_alert_until_the_file_is_good_again():
+    bad = TEXT.replace("input = 1", "input = -1")
+    assert "input" in reloaded(TEXT, bad)[1].file_trouble
+    assert reloaded(bad, TEXT)[1].file_trouble == ""
 
 
 WAITS = [

@@ -123,6 +123,9 @@ def test_states_of_the_gate():
     ]
     assert judged(agents=agents) == {"silent_agent": ["a1"]}
     assert judged(store="does not answer; deciding by local share") == {"store_degraded": ["store"]}
+    assert judged(configuration="gate.toml:1: lisen: is unknown\ngate.toml:2: ...") == {
+        "configuration_refused": ["configuration"]
+    }
     assert judged(budgets=[budget("t", unit="tokens", left=9)]) == {"tokens_nearly_used": ["t"]}
     assert judged(budgets=[budget("t", unit="tokens", left=11)]) == {}
     assert judged(budgets=[budget("t", unit="tokens", left=0, state="paused")]) == {}

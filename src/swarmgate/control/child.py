@@ -25,7 +25,8 @@ class Child:
     One control process, and its successors, which get the `arguments` as they are then; `say` hears of deaths.
     What its environment holds of `secrets` is left out: it needs none of them.
 
-    `refused` is set to the exit code of one that will not run here whatever is tried: its words are on stderr.
+    `refused` is set to the exit code of a first one that will not run here whatever is tried: its words are on stderr. What
+    keeps a later one from running may pass, as a full table of processes does, or be mended: it is tried again.
     """
 
     def __init__(
@@ -90,12 +91,23 @@ class Child:
             code = await process.wait()
             if not self._is_wanted:
                 return
-            if code in self._final:
+            if code in self._final and not self.ready.is_set():
                 self.refused = code
                 self.ready.set()
                 return
             self._deaths = 1 if loop.time() - since_s > _HEALTHY_S else self._deaths + 1
-            wait_ms = delay_ms(f"control {process.pid}", self._deaths - 1)
-            self._say(f"the control process ended ({code}); calls go on, and it is started again in {wait_ms} ms")
+            await self._again(process.pid, f"ended ({code})")
+
+    async def _again(self, last: int, why: str) -> None:
+        """Start the next one as soon as it can be, more slowly each time."""
+        while True:
+            wait_ms = delay_ms(f"control {last}", self._deaths - 1)
+            self._say(f"the control process {why}; calls go on, and it is started again in {wait_ms} ms")
             await asyncio.sleep(wait_ms / 1_000)
-            await self._spawn()
+            try:
+                await self._spawn()
+            except OSError as error:
+                self._deaths += 1
+                why = f"cannot be started ({error.strerror})"
+            else:
+                return

@@ -46,6 +46,7 @@ from swarmgate.wiring import gate, plan
 YOUNG_OBJECTS = 10_000  # between two looks for cycles: a call makes some hundred objects, and its end frees them
 STARTS_WITHIN_S: Final = 60.0
 MOST_TOLD: Final = 50_000
+EARLIEST_MS: Final = 1_767_225_600_000  # 2026-01-01: there was no gate before
 REFUSED: Final = 2  # cli/exits.py: USAGE
 UNREACHABLE: Final = 3
 
@@ -84,6 +85,11 @@ async def serve(config: Config, setting: Setting) -> int:
     if setting.operator is None and not is_open:
         raise Stop(
             REFUSED, 'access.agent_keys is "required": the control process has the keys, so none goes without it'
+        )
+    if unix_ms() < EARLIEST_MS:
+        raise Stop(
+            REFUSED,
+            f"the clock says {unix_ms() // 1_000} s since 1970, so it was never set; set it, then start the gate",
         )
     loop = asyncio.get_running_loop()
     with _limits_in_force(plan(config), setting, LoopClock(loop).now_ms()) as (served, in_force, kept):
@@ -301,7 +307,10 @@ class _Data:
         self._child = child = Child(
             arguments, frozenset({REFUSED, UNREACHABLE}), self.setting.say, self.setting.secrets
         )
-        await child.start()
+        try:
+            await child.start()
+        except OSError as error:
+            raise Stop(REFUSED, f"the control process cannot be started: {error.strerror}") from None
         loop = asyncio.get_running_loop()
         waits = [loop.create_task(event.wait(), name="start") for event in (child.ready, self._stopped)]
         done, _ = await asyncio.wait(waits, timeout=STARTS_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)

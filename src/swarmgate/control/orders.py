@@ -56,6 +56,7 @@ class DataOrders:
         self._in_force = in_force
         self._limits = limits
         self._ceilings: dict[str, Ceiling] = {}
+        self.file_trouble = ""  # why the configuration could not be read again
         self.table: dict[str, Order] = {
             "state": self.state,
             "snapshot": self.snapshot,
@@ -116,7 +117,7 @@ class DataOrders:
     async def standing(self, _said: Said) -> Said:
         """
         What metrics and alerts look at: budgets, keys that are out, open calls by state, the oldest that waits per target and class,
-        pools, silent agents.
+        pools, silent agents, and why the configuration could not be read again.
 
         Not the caps of single agents and keys: thousands of them would hold up the loop, and an agent is no label.
         """
@@ -138,6 +139,7 @@ class DataOrders:
             "keys_out": self._keys_out(now_ms),
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
             "turned_away": self._turned_away(),
+            "configuration": self.file_trouble,
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
 

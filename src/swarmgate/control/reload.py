@@ -51,7 +51,9 @@ class Reload:
             done = reload(self._gate, store.book, served, self._renewed(fresh))
         except (FileError, BadInput, BadLimit, OSError) as error:
             self._say(f"{error}\nthe configuration in force stays as it was")
+            self._orders.file_trouble = str(error)
             return
+        self._orders.file_trouble = ""
         waits = list(self._waits(fresh))
         self._config = live
         try:

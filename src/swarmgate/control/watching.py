@@ -52,7 +52,8 @@ class Watching:
         now_ms = standing["now_ms"]
         budgets = [_budget(row) for row in standing["budgets"]]
         dead = [f"{target}/{key}" for target, key, left_ms in standing["keys_out"] if left_ms < 0]
-        now = Now(self._window, budgets, standing["agents"], standing.get("store", ""), dead)
+        states = standing.get("store", ""), dead, standing.get("configuration", "")
+        now = Now(self._window, budgets, standing["agents"], *states)
         with self._lock:
             self._metrics.state(budgets, standing["open"], standing["oldest_ms"])
             self._metrics.pools(standing["reused_permille"])

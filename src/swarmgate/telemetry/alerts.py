@@ -37,7 +37,7 @@ class Now(NamedTuple):
 
     `budgets`: rows with budget, target, unit, state, burst, remaining and backlog per class. `agents`: rows with agent, state and
     silent_ms. `store`: what is wrong with what is kept, empty if nothing. `dead`: keys, as target/key, that are out until a person
-    acts. `now_ms` is the instant of it all.
+    acts. `configuration`: why it could not be read again, empty if it could. `now_ms` is the instant of it all.
     """
 
     window: Window
@@ -45,6 +45,7 @@ class Now(NamedTuple):
     agents: Sequence[Mapping[str, Any]] = ()
     store: str = ""
     dead: Sequence[str] = ()
+    configuration: str = ""
     limits: Thresholds = Thresholds()
     now_ms: int = 0
 
@@ -203,6 +204,13 @@ def degraded(now: Now) -> Iterator[Finding]:
         yield Finding("store", now.store)
 
 
+def file_refused(now: Now) -> Iterator[Finding]:
+    """The configuration was to be read again and has mistakes: what somebody wanted to change does not hold."""
+    if now.configuration:
+        first, _, more = now.configuration.partition("\n")
+        yield Finding("configuration", f"the one in force stays as it was: {first}{' ...' if more else ''}")
+
+
 Rule = Callable[[Now], Iterable[Finding]]
 
 RULES: Final[dict[str, Rule]] = {
@@ -218,6 +226,7 @@ RULES: Final[dict[str, Rule]] = {
     "limit_probably_wrong": limit_wrong,
     "target_failing": failing,
     "key_dead": dead,
+    "configuration_refused": file_refused,
 }
 
 
