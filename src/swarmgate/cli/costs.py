@@ -51,7 +51,7 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
     elif csv:
         print(as_csv(columns, [[row[name] for name in columns] for row in rows]), end="")
     else:
-        Console().print(_table(columns, rows))
+        Console().print(_table(columns, rows) if rows else "nothing was sent in this time")
 
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:

@@ -223,9 +223,15 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
         kept = snapshot.begin(state, now_ms, budgets, others, journal=newest(state / FOLDER))
         if kept.book.birth_ms == kept.book.now_ms:  # before the book may be saved, whatever becomes of this start
             restored = counters.restore(
-                state / FOLDER, kept.book, lambda name: budgets.get(name) or others(name), now_ms
+                state / FOLDER, kept.book, lambda name: budgets.get(name) or others(name), now_ms, named=budgets
             )
-            told = f"; {restored} counters go on from the most that is known of them" if restored else ""
+            told = (
+                f"; {restored.counters} counters go on from the most that is known of them" if restored.counters else ""
+            )
+            if restored.damaged:
+                told += (
+                    f"; {restored.damaged} damaged lines of the journal are taken for as much use as they may have told"
+                )
             kept = kept._replace(sentence=kept.sentence + told)
         in_force.save()
         if served.egress is not None:

@@ -49,7 +49,7 @@ _WRITES_GONE: Final = (
     "is gone, and with it what was done already, so that a repeated write could be done again; restore a backup, or, once "
     "nobody repeats a write of the last 24 h, move the ledger away too: it is made anew from the journal"
 )
-_NOT_DURABLE: Final = "a sync failed: writes that happen once are refused until the gate is started on a sound disk"
+_NOT_DURABLE: Final = "a sync failed: writes that happen once and calls under a cap in money are refused until the gate is started on a sound disk"
 MOST_WAL_BYTES: Final = 1024 * 1024 * 1024
 
 
@@ -281,7 +281,8 @@ def main(options: Options) -> int:
         secret = token(options.state)
         files = Files.opened(options.state)
     except (BadInput, OSError) as error:
-        print(f"control: {error}", file=sys.stderr)  # noqa: T201  a process without a terminal of its own
+        why = error if isinstance(error, BadInput) else f"{options.state}: {error.strerror}"
+        print(f"control: {why}", file=sys.stderr)  # noqa: T201  a process without a terminal of its own
         return REFUSED
     try:
         family = socket.AF_INET6 if ":" in options.host else socket.AF_INET

@@ -20,7 +20,7 @@ from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
 from swarmgate.stores.journal import counters, rows, writer
 from swarmgate.stores.journal.said import AHEAD_PARTS
-from swarmgate.stores.journal.segments import Retention
+from swarmgate.stores.journal.segments import Retention, listed
 
 DAY_MS = 86_400_000
 DAY = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=DAY_MS, slices=24)
@@ -155,6 +155,36 @@ def test_nor_is_any_after_a_loss_of_power(told, seed, beside):
     assert units["tokens"] <= found["tokens"] <= units["tokens"] + reserved + ahead
 
 
+@given(steps, st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=6), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_lg_08_nor_is_any_where_lines_are_damaged(tmp_path_factory, told, flips, is_counters):
+    """Bits flip anywhere in a journal, or in the rows of counters alone; what a line hides is no more than a part."""
+    folder = tmp_path_factory.mktemp("flipped")
+    life = Life(folder, 1_600_000_000_000, keep=Retention(segment_bytes=200_000))
+    told = [(kind, *(min(units, 9) for units in more)) for kind, *more in told]
+    lived(life, [("second",), ("call", 1, 1), *told, ("call", 1, 1), ("second",)])
+    units = life.units()
+    (segment,) = listed(folder)
+    data = bytearray(segment.path.read_bytes().rstrip(b"\0"))
+    places = [at for at in range(len(data)) if data[at] != 10]
+    if is_counters:
+        lines = [
+            line for line in bytes(data).splitlines(keepends=True) if b'"Counters"' in line or b'"counters"' in line
+        ]
+        places = [data.index(line) + at for line in lines[1:] for at in range(len(line) - 1)] or places
+    for where, bits in flips:
+        data[places[int(where * len(places))]] ^= bits
+    segment.path.write_bytes(data)
+    book = Book(life.now_ms + 5)
+    limits = {"day": DAY, "tokens": DAY}
+    restored = counters.restore(folder, book, limits.get, life.now_ms + 5, named=limits)
+    found = {name: book.cells[name].level if name in book.cells else 0 for name in units}
+    assert restored.damaged <= len(flips) * 2
+    assert restored.damaged or found["day"] == units["day"]
+    assert found["day"] >= units["day"]
+    assert found["tokens"] >= units["tokens"]
+
+
 def test_what_was_used_beyond_is_told_with_the_end_alone(tmp_path):
     """A row of all that a counter holds, for each such call, took more time than everything else of a journal."""
     life = Life(tmp_path, 1_600_000_000_000)
@@ -196,7 +226,7 @@ def test_what_was_used_yesterday_is_forgotten(tmp_path):
     life.desk.loop.second()
     late_ms = life.now_ms + 2 * DAY_MS
     book = Book(late_ms)
-    assert counters.restore(tmp_path, book, {"tokens": DAY}.get, late_ms) == 1
+    assert counters.restore(tmp_path, book, {"tokens": DAY}.get, late_ms) == (1, 0)
     kernel.take(book, Take("x", "x", 1, 0, ((("tokens", 1, 0),),), 60_000), late_ms + 1)
     assert book.cells["tokens"].level == 1
 
@@ -207,7 +237,7 @@ def test_a_counter_whose_slices_changed_still_holds_what_it_held(tmp_path):
     life.desk.loop.second()
     calendar = Limits(BudgetKind.COUNTER, burst=1_000, window_ms=DAY_MS, anchor_ms=life.now_ms - 5_000)
     book = Book(life.now_ms)
-    assert counters.restore(tmp_path, book, {"tokens": calendar, "day": RATE}.get, life.now_ms) == 1
+    assert counters.restore(tmp_path, book, {"tokens": calendar, "day": RATE}.get, life.now_ms) == (1, 0)
     assert book.cells["tokens"].level == 500
 
 
@@ -225,7 +255,7 @@ def test_the_last_row_may_lie_in_an_older_segment(tmp_path):
 
 def test_nothing_was_counted(tmp_path):
     Desk(tmp_path)
-    assert counters.restore(tmp_path, Book(1), lambda _name: DAY, 1) == 0
+    assert counters.restore(tmp_path, Book(1), lambda _name: DAY, 1) == (0, 0)
     assert counters.last(tmp_path / "none") == {}
 
 

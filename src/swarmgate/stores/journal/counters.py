@@ -8,10 +8,14 @@ at which they may have been used, so that a counter whose slices have changed me
 Rows outlive the process, not a loss of power. So a counter may use a fiftieth of itself (`ahead`) beyond what the disk was
 told, and then the disk is told first. After such a loss it holds that part too: nothing is granted anew (design 2: P10). Where
 half of that part is used, the disk is told beside the loop, and more may be used once it knows.
+
+A line that is damaged without a loss of power may have said that more was used, or was to be. For each one a counter holds such a part, or the most that
+a line which is left took of it: a damaged file grants nothing anew either (reliability LG-08), and it is told.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from swarmgate.core.book import Book, BudgetCell
 from swarmgate.core.kernel import define
@@ -20,6 +24,7 @@ from swarmgate.core.passage import charge, touch
 from swarmgate.engine.disk import DISK
 from swarmgate.ports import Disk
 from swarmgate.stores.journal import reader, rows
+from swarmgate.stores.journal.said import part_of
 from swarmgate.stores.journal.segments import listed
 
 Held = dict[str, dict[int, int]]  # units by instant, by budget
@@ -41,22 +46,51 @@ def held(book: Book, counters: Iterable[str]) -> Held:
     return found
 
 
-def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None], now_ms: int, disk: Disk = DISK) -> int:
-    """
-    Let a book that starts after a crash hold what its counters held, or what it remembers itself if that is more; how many did.
+class Restored(NamedTuple):
+    """How many counters hold something again, and how many lines of those that tell of them are damaged."""
 
-    `limits_of` gives the limits in force of a budget by name, None if there are none any more. Errors: OSError.
+    counters: int
+    damaged: int
+
+
+class _Told(NamedTuple):
+    """
+    Rows in their order, and damaged lines among them.
+
+    `ahead` may have been used in rows that a loss of power took; `largest` is the most that one row took of a counter.
+    """
+
+    held: Held
+    ahead: dict[str, int]
+    largest: dict[str, int]
+    damaged: int
+
+
+def restore(
+    folder: Path,
+    book: Book,
+    limits_of: Callable[[str], Limits | None],
+    now_ms: int,
+    disk: Disk = DISK,
+    *,
+    named: Collection[str] = (),
+) -> Restored:
+    """
+    Let a book that starts after a crash hold what its counters held, or what it remembers itself if that is more.
+
+    `limits_of` gives the limits in force of a budget by name, None if there are none any more. `named` are those that a
+    damaged line may have told of, though none that is left does. Errors: OSError.
     """
     told = Book(now_ms)
-    found, ahead = _last(folder, disk)
-    for name, units in ahead.items():
-        slices = found.setdefault(name, {})
-        slices[now_ms] = slices.get(now_ms, 0) + units
+    last = _last(folder, disk)
     restored = 0
-    for name, slices in found.items():
+    for name in dict.fromkeys([*last.held, *last.ahead, *(named if last.damaged else ())]):
         limits = limits_of(name)
         if limits is None or limits.kind is not BudgetKind.COUNTER:
             continue
+        slices = dict(last.held.get(name, {}))
+        unknown = last.damaged * max(part_of(limits), last.largest.get(name, 0))
+        slices[now_ms] = slices.get(now_ms, 0) + last.ahead.get(name, 0) + min(unknown, limits.burst)
         for one in (book, told):
             define(one, name, limits)
         heard = told.cells[name]
@@ -65,7 +99,7 @@ def restore(folder: Path, book: Book, limits_of: Callable[[str], Limits | None],
         _take_most(book.cells[name], heard)
         touch(book.cells[name], now_ms)
         restored += 1
-    return restored
+    return Restored(restored, last.damaged)
 
 
 def _take_most(cell: BudgetCell, heard: BudgetCell) -> None:
@@ -78,27 +112,35 @@ def _take_most(cell: BudgetCell, heard: BudgetCell) -> None:
 
 def last(folder: Path, disk: Disk = DISK) -> Held:
     """What counters held when the last gate stopped writing this journal, as far as its rows are there. Errors: OSError."""
-    return _last(folder, disk)[0]
+    return _last(folder, disk).held
 
 
-def _last(folder: Path, disk: Disk) -> tuple[Held, dict[str, int]]:
-    """The same, and what may have been used in rows that a loss of power took."""
+def _last(folder: Path, disk: Disk) -> _Told:
+    """The same, and what is not known for sure."""
     after: list[Telling] = []
+    damaged = 0
     for segment in reversed(listed(folder, disk)):
-        found, is_whole = _in(folder, segment.number, disk)
-        after = found + after
+        found, is_whole, bad = _in(folder, segment.number, disk)
+        after, damaged = found + after, damaged + bad
         if is_whole:
             break
     held, ahead, boot = _held(after)
-    return held, ahead if boot != disk.boot_id() else {}
+    largest: dict[str, int] = {}
+    for row in after:
+        for name, units in () if isinstance(row, rows.Counters) else row.charges:
+            largest[name] = max(largest.get(name, 0), units)
+    if boot and boot != disk.boot_id():  # a loss of power tears lines: what they may have told is bounded by `ahead`
+        return _Told(held, ahead, largest, 0)
+    return _Told(held, ahead if damaged else {}, largest, damaged)
 
 
-def _in(folder: Path, number: int, disk: Disk) -> tuple[list[Telling], bool]:
-    """From the last whole row of counters in a segment on, if there is one: what tells of counters."""
+def _in(folder: Path, number: int, disk: Disk) -> tuple[list[Telling], bool, int]:
+    """From the last whole row of counters in a segment on, if there is one: what tells of counters; and its damaged lines."""
     found: list[Telling] = []
-    is_whole, at = False, reader.Position(number)
+    is_whole, at, damaged = False, reader.Position(number), 0
     while at.segment == number:
-        batch = reader.read(folder, at, disk)
+        batch = reader.read(folder, at, disk, is_over=True)
+        damaged += batch.damaged
         for row in batch.rows:
             if isinstance(row, rows.Counters):
                 if row.whole:
@@ -110,7 +152,7 @@ def _in(folder: Path, number: int, disk: Disk) -> tuple[list[Telling], bool]:
         if batch.is_end or batch.position == at:
             break
         at = batch.position
-    return found, is_whole
+    return found, is_whole, damaged
 
 
 def _held(told: Iterable[Telling]) -> tuple[Held, dict[str, int], str]:

@@ -87,7 +87,7 @@ class Keeping:
                 save(self._folder, kept)
         except OSError as error:
             self._written = NOTHING  # it is tried again
-            self._say(f"what was learned of hosts cannot be kept: {error}")
+            self._say(f"what was learned of hosts cannot be kept: {error.strerror}")
 
 
 def row(number: tuple[int, int], policy: int, lesson: Lesson, limits: Limits, revision: Revision) -> rows.Revision:

@@ -44,8 +44,12 @@ class Batch(NamedTuple):
     is_end: bool = False
 
 
-def read(folder: Path, position: Position, disk: Disk = DISK) -> Batch:
-    """The next rows, at most about a megabyte of them. Errors: OSError."""
+def read(folder: Path, position: Position, disk: Disk = DISK, *, is_over: bool = False) -> Batch:
+    """
+    The next rows, at most about a megabyte of them; `is_over` = nobody writes the newest file any more. Errors: OSError.
+
+    A zero in a file that is over was not on its way: it is damage, and what stands behind it is read.
+    """
     segments = listed(folder, disk)  # before the file is read: what is newer than its end proves that it is whole
     at = next((index for index, one in enumerate(segments) if one.number >= position.segment), None)
     if at is None:
@@ -55,12 +59,14 @@ def read(folder: Path, position: Position, disk: Disk = DISK) -> Batch:
     offset = position.offset if segment.number == position.segment else 0
     data = disk.read(segment.path, offset, _CHUNK_BYTES)
     is_newest = at + 1 == len(segments)
-    written = data.partition(b"\0")[0] if is_newest else data.rstrip(b"\0")
+    is_open = is_newest and not is_over
+    written = data.partition(b"\0")[0] if is_open else data.rstrip(b"\0")
     whole = written.rfind(b"\n") + 1
     rows, damaged, unknown = _rows(written[:whole])
-    if not is_newest and (len(data) < _CHUNK_BYTES or not written):
+    if not is_open and (len(data) < _CHUNK_BYTES or not written):
         torn = int(whole < len(written))
-        return Batch(rows, Position(segments[at + 1].number), damaged, torn, unknown, gone)
+        end = Position(segment.number, offset + len(data)) if is_newest else Position(segments[at + 1].number)
+        return Batch(rows, end, damaged, torn, unknown, gone, is_end=is_newest)
     if not whole and len(written) == _CHUNK_BYTES:  # no line is so long
         return Batch(rows, Position(segment.number, offset + len(written)), damaged + 1, 0, unknown, gone)
     return Batch(

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from swarmgate.core.book import Book, BudgetCell
+from swarmgate.core.limits import Limits
 from swarmgate.core.record import Call, Route
 
 AHEAD_PARTS: Final = 50  # of a counter: what it may use beyond what the disk was told
@@ -172,5 +173,9 @@ def _used(cell: BudgetCell) -> int:
 
 
 def _part(cell: BudgetCell) -> int:
+    return part_of(cell.limits)
+
+
+def part_of(limits: Limits) -> int:
     """What a counter may use beyond what the disk was told."""
-    return max(1, cell.limits.burst // AHEAD_PARTS)
+    return max(1, limits.burst // AHEAD_PARTS)
