@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from floods import flood, kept_its_bound, more
 from gates import BUCKET, ask, asked, opened
 
 from eventually import at_last, eventually, eventually_says
@@ -20,28 +21,6 @@ from swarmgate.testing.kit import most_in_any_window
 
 COUNTER = Limits(BudgetKind.COUNTER, burst=100_000, window_ms=86_400_000, slices=24)
 GATES = Path(__file__).with_name("gates.py")
-
-
-async def flood(store, until_told, heard):
-    """Take one unit again and again; every event is heard."""
-    number = 0
-    while not until_told.is_set():
-        number += 1
-        event = await asked(store, ask(f"{id(heard)}.{number}", ("a", 1, 0)))
-        heard.append(event)
-        if isinstance(event, StoreLost):
-            await eventually(lambda: store.trouble is None or until_told.is_set(), 30)
-
-
-async def more(heard, events):
-    """Wait until so many more were heard."""
-    until = len(heard) + events
-    await eventually(lambda: len(heard) >= until, 30)
-
-
-def kept_its_bound(events, losses=0):
-    used = [(event.now_ms, 1) for event in events if isinstance(event, Granted)]
-    return most_in_any_window(used, BUCKET.burst * (1 + losses), BUCKET.quota, BUCKET.window_ms)
 
 
 def test_a_server_that_forgot_the_script_is_given_it_and_nobody_notices(own_server):
@@ -217,16 +196,6 @@ def test_a_server_of_the_wrong_kind_is_refused_and_the_next_one_taken(own_server
         async with opened(own_server.url, server.url, c=COUNTER) as store:
             await eventually(lambda: store.trouble is None)
             assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
-
-    asyncio.run(main())
-
-
-def test_a_server_that_becomes_a_replica_admits_nothing(own_server):
-    async def main():
-        async with opened(own_server.url, c=COUNTER) as store:
-            assert isinstance(await asked(store, ask("x", ("c", 1, 0))), Granted)
-            replicate(own_server)
-            assert await asked(store, ask("y", ("c", 1, 0))) == StoreLost(Reason.GATE_STORE_READ_ONLY)
 
     asyncio.run(main())
 
