@@ -1,7 +1,8 @@
 """
 One store client as a process: the real pump on a shared Valkey, with so many callers that want the same budget at once.
 
-Each call that is let through is one datagram to the witness. `python contenders.py URL PORT NAME CALLERS` runs until killed.
+Each call that is let through is one datagram to the witness. `python contenders.py URL PORT NAME CALLERS SKEW_MS` runs until
+killed; its clock is wrong by so much.
 """
 
 import asyncio
@@ -34,9 +35,10 @@ FOR_EVER_MS = 10**9
 class Client:
     """Callers of one process, the host as they reach it, and nothing in between but pump and store."""
 
-    def __init__(self, loop, url, port, name):
+    def __init__(self, loop, url, port, name, skew_ms):
         self.loop, self.name, self.number = loop, name, 0
         self.clock = LoopClock(loop)
+        self.clock.offset_ms += skew_ms
         timer = LoopTimer(loop, self.clock, lambda: None)
         self.pump = Pump(self.clock, timer, Room(), self.failed)
         timer.ring = self.pump.ring
@@ -85,9 +87,9 @@ class Client:
     park = abort = relay = intent = note = lost = end = nothing
 
 
-async def contend(url, port, name, callers):
+async def contend(url, port, name, callers, skew_ms):
     loop = asyncio.get_running_loop()
-    client = Client(loop, url, int(port), name)
+    client = Client(loop, url, int(port), name, int(skew_ms))
     await client.store.open()
     for _ in range(int(callers)):
         client.want()

@@ -1,10 +1,12 @@
 """
-Three store clients on one Valkey and 2,000 contenders, as processes of their own; one of them is killed with -9.
+Three store clients on one Valkey and 2,000 contenders, as processes of their own, whose clocks are minutes apart.
 
+One of them is killed with -9, one stands still for longer than a token lives.
 The witness stands at the target: it counts datagrams, by the kernel's own stamps, and knows nothing of any budget.
 """
 
 import contextlib
+import signal
 import socket
 import struct
 import subprocess
@@ -21,7 +23,8 @@ from eventually import at_last
 from swarmgate.lab.witness import Arrival, Witness
 
 CLIENTS, CONTENDERS = 3, 2_000
-SOME = 200  # calls; more than a burst
+SOME = 130  # calls; more than a burst, and than the clients let through while a token lives
+SKEWS_MS = (-300_000, 0, 300_000)
 MEASURED_MS = 40_000
 PROCESS = Path(__file__).with_name("contenders.py")
 SO_TIMESTAMPNS = 35  # Linux: asm-generic/socket.h
@@ -60,11 +63,11 @@ def contention(server):
     share = -(-CONTENDERS // CLIENTS)
     clients = [
         subprocess.Popen(
-            [sys.executable, PROCESS, server.url, str(stamps.port), f"client-{number}", str(share)],
+            [sys.executable, PROCESS, server.url, str(stamps.port), f"client-{number}", str(share), str(skew_ms)],
             stdout=subprocess.PIPE,
             text=True,
         )
-        for number in range(CLIENTS)
+        for number, skew_ms in enumerate(SKEWS_MS)
     ]
     try:
         assert [client.stdout.readline() for client in clients] == ["ready\n"] * CLIENTS
@@ -92,12 +95,18 @@ def kept_its_bound(witness):
     return witness.excess(compiled.limits.burst + compiled.undelivered + late, rate, per_ms) <= 0
 
 
-def test_llm_gateways_31_32_49_nobody_is_sent_too_much_although_a_client_is_killed(own_server):
+def test_llm_gateways_31_32_49_rb_03_04_11_nobody_is_sent_too_much_although_clients_die_and_stand_still(own_server):
+    def some_more():
+        now = len(stamps.rows)
+        at_last(lambda: len(stamps.rows) > now + SOME, 60)
+
     with contention(own_server) as (stamps, clients):
-        at_last(lambda: len(stamps.rows) > SOME, 60)
+        some_more()
+        clients[1].send_signal(signal.SIGSTOP)
+        some_more()
+        clients[1].send_signal(signal.SIGCONT)
         clients[0].kill()
-        killed = len(stamps.rows)
-        at_last(lambda: len(stamps.rows) > killed + SOME, 60)
+        some_more()
     witness = witness_of(stamps)
     assert kept_its_bound(witness)
     assert witness.over_limit(LIMIT, WINDOW_MS) == 0
