@@ -153,6 +153,18 @@ def test_reservations_end_when_a_step_ends_and_early_ones_before():
     )
 
 
+def test_what_the_first_cannot_use_yet_is_planned_for_the_next_as_it_will_come():
+    """Three of four places serve thirty steps of 100 ms; the fourth is kept for the first, which waits for something else."""
+    made = book(crowd=CROWD, own=Limits(SLOTS.kind, burst=1))
+    kernel.take(made, Take("x", "x", 0, first_score(0), ((("own", 0, 1),),), 60_000), NOW)
+    steps = [PlannedStep(f"now{number}", 0, (way("crowd"),), 100) for number in range(4)]
+    steps.append(PlannedStep("first", 0, (Way((("crowd", 0, 1), ("own", 0, 1))),), 100))
+    steps += [PlannedStep(f"next{number}", 1, (way("crowd"),), 100) for number in range(30)]
+    found = starts(planned(made, steps))
+    assert [found[f"next{number}"] for number in range(30)] == [NOW + 100 + 100 * (number // 3) for number in range(30)]
+    assert found["first"] == NOW + 60_000
+
+
 def test_the_way_that_fits_first_is_taken():
     made = book(a=LEVEL, b=LEVEL)
     kernel.take(made, Take("x", "x", 0, first_score(0), ((("a", 20, 0),),), 1_000), NOW)

@@ -7,6 +7,7 @@ wait for. Reservations of calls that run now are taken to last until they lapse:
 work is cut into turns (`advance`), since whoever plans has a loop to serve.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
@@ -19,6 +20,7 @@ from swarmgate.core.book import STAY_MS, Book, Demand, Take, Usage
 from swarmgate.core.limits import EXACT, Limits
 from swarmgate.core.line import CLASS_STEP, changed
 from swarmgate.core.view import copied
+from swarmgate.core.waiting import LOOK_AT_MOST
 
 DELIVERED_MS = 20  # until a request is no longer on its way
 LEASE_MS = 60_000  # beyond what a step lasts: its reservations end by word, as those of a call do
@@ -75,6 +77,7 @@ class _Queue:
     """Steps that need the same, in the order of their scores; the first of them asks."""
 
     __slots__ = (
+        "blocked_by",
         "from_ms",
         "hopeless",
         "kind",
@@ -102,6 +105,7 @@ class _Queue:
         self.since_ms = 0  # its first step waits
         self.standing: tuple[str, ...] = ()
         self.kind: BlockKind | None = None
+        self.blocked_by: BlockKind | None = None  # when it asked last
         self.waits_for: tuple[str, ...] = ()
 
     def take(self) -> Take:
@@ -113,6 +117,7 @@ class _Queue:
     def blocked(self, denied: Denied) -> None:
         """Its first step waits; what for is told by the first denial."""
         self.standing = denied.lines
+        self.blocked_by = denied.kind
         self.hopeless = self.hopeless + 1 if denied.certain_ms >= EXACT else 0
         if self.kind is None:
             self.since_ms = denied.now_ms
@@ -193,6 +198,7 @@ class Planning:
             queue.blocked(answer)
             if queue.hopeless < MOST_HOPELESS:
                 self._ask_at(self._again_ms(queue, answer), queue)
+            self._pass_on(queue, answer)
 
     def _again_ms(self, queue: _Queue, denied: Denied) -> int:
         """
@@ -239,6 +245,18 @@ class Planning:
             order = self._world.line(name).order
             if order:
                 self._ask_at(now_ms, self._heads[order[0][1]])
+
+    def _pass_on(self, queue: _Queue, denied: Denied) -> None:
+        """Where nothing of a line holds a step up, the next one that time does not wake asks, as core/waiting.py has it."""
+        blocked = {self._world.cells[blocker.budget].line.name for blocker in denied.blockers}
+        for name in denied.lines:
+            if name not in blocked:
+                order = self._world.line(name).order
+                behind = bisect_right(order, queue.steps[0])
+                for _, ticket in order[behind : behind + LOOK_AT_MOST]:
+                    if self._heads[ticket].blocked_by is not BlockKind.TIME:
+                        self._ask_at(denied.now_ms, self._heads[ticket])
+                        break
 
     def _ask_at(self, at_ms: int, queue: _Queue) -> None:
         if queue.steps:
