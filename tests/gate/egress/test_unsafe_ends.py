@@ -21,6 +21,12 @@ headroom = 100
 BODY = b"x" * 200_000
 
 
+def taken_of(on):
+    """What counters hold, by their names."""
+    cells = on.gate.store.book.cells
+    return {name: cell.level for name, cell in cells.items() if cell.limits.kind is BudgetKind.COUNTER}
+
+
 def resetting(least):
     """A host that reads so many bytes of each request and then resets its connection."""
 
@@ -54,8 +60,7 @@ def test_rb_20_a_kept_connection_that_ends_before_the_answer_hides_no_repeat(met
             await on.caller.ask(method, to("http://a.org/"))
             await on.caller.ask(method, to("http://a.org/"))
             attempts = [entry for entry in on.gate.journal.entries if isinstance(entry.noted, Intent)]
-            cells = on.gate.store.book.cells.values()
-            (taken,) = [cell.level for cell in cells if cell.limits.kind is BudgetKind.COUNTER]
+            (taken,) = taken_of(on).values()
             return len(on.world.hits), len(attempts), taken, on.ends
 
     *counts, ends = asyncio.run(act())
@@ -76,3 +81,22 @@ def test_ov_13_a_host_that_drips_holds_no_other_host_up():
             return statuses, still, connections
 
     assert asyncio.run(act()) == ({200}, True, 2)
+
+
+def test_rb_21_each_hop_of_a_redirect_pays_its_host():
+    leads_to = {"/": "http://b.org/1", "/1": "http://b.org/2"}
+
+    def reply(hit):
+        return whole(302, b"", location=leads_to[hit.path]) if hit.path in leads_to else whole()
+
+    async def act():
+        other = COUNTED.partition("[policies.a]")[2].replace("a.org", "b.org")
+        async with stage(reply, f"{COUNTED}[policies.b]{other}") as on:
+            answers = [await on.get("http://a.org/")]
+            while answers[-1].status == 302:
+                answers.append(await on.caller.ask("GET", answers[-1].headers["location"]))
+            return [one.status for one in answers], taken_of(on)
+
+    statuses, taken = asyncio.run(act())
+    assert statuses == [302, 302, 200]
+    assert taken == {"a: requests per 3600s": 1, "b: requests per 3600s": 2}
