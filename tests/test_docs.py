@@ -34,7 +34,7 @@ LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|lua|toml|md|json))`")
 WORD = re.compile(r"^\| `(\w+)` \| .+\. \| `([\w./]+)` \|$", re.MULTILINE)
 CHECK = re.compile(r"^\| ([A-Z]{2}-\d\d) \| [^|]+ \| ([^|]*) \| ([^|]*)\|$", re.MULTILINE)
-NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+NAMED_TEST = re.compile(r"`((?:tests|src/swarmgate/testing)/[\w/]+\.py)::(\w+)`")
 PRIVATE = re.compile(r"(?<![\w.-])/work\b|\.\./shared\b")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -171,7 +171,9 @@ def test_every_check_stands_once_and_names_tests_that_exist():
     )
     named = NAMED_TEST.findall(page)
     assert [
-        one for one in named if not re.search(rf"^(?:async )?def {one[1]}\(", (ROOT / one[0]).read_text(), re.MULTILINE)
+        one
+        for one in named
+        if not re.search(rf"^ *(?:async )?def {one[1]}\(", (ROOT / one[0]).read_text(), re.MULTILINE)
     ] == []
 
 
