@@ -198,7 +198,7 @@ def _draw_latency(axes: Any, story: PostMortem) -> None:
     for task_type in dict.fromkeys(one.task_type for one in story.moments):
         points = [one for one in story.moments if one.task_type == task_type]
         minutes = [(one.from_ms + story.windows.window_ms / 2 - story.span.from_ms) / 60_000 for one in points]
-        axes.plot(minutes, [one.p99_ms / _MS for one in points], marker=".", label=task_type or "no task type")
+        axes.plot(minutes, [one.p99_ms / _MS for one in points], marker=".", label=f" {task_type or 'no task type'}")
     for spell in story.spells:
         if spell.ceiling:
             axes.axvline((spell.from_ms - story.span.from_ms) / 60_000, color="#222", linestyle=":")
@@ -206,7 +206,8 @@ def _draw_latency(axes: Any, story: PostMortem) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_ylabel("P99, s (dotted: a ceiling begins)")
-    axes.legend(loc="upper right", frameon=False)
+    for text in axes.legend(loc="upper right", frameon=False).get_texts():
+        text.set_parse_math(False)  # agents write task types: `$` begins no formula, and `_` after a space hides no label
 
 
 def _who(row: Mapping[str, Any]) -> tuple[str, str]:

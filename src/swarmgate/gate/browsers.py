@@ -4,13 +4,14 @@ Pages in a browser on this machine: none of another site may call the gate, what
 A gate on loopback asks nobody for a key, and every page that is open there can reach it. A browser says `Origin` or
 `Sec-Fetch-Site` where one site calls another (Fetch Standard), and a name that was rebound to 127.0.0.1 stands in `Host`. Programs
 say neither, and reach the gate by an address, by `localhost` or by a name without a dot (reliability AZ-04, AZ-05).
+A browser leaves `Origin` out where it only reads, so a request is judged by all three.
 """
 
 import re
 from collections.abc import Mapping
 
 ORIGIN = b"origin"
-_SITE = b"sec-fetch-site"
+SITE = b"sec-fetch-site"
 _HOME = re.compile(
     rb"(?i:https?)://(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]+){3}|\[::1\])(?::[0-9]+)?", re.IGNORECASE
 )
@@ -24,4 +25,4 @@ def is_foreign(fields: Mapping[bytes, bytes]) -> bool:
     origin = fields.get(ORIGIN)
     if origin is not None and not _HOME.fullmatch(origin):
         return True
-    return fields.get(_SITE) == b"cross-site" or not _UNBINDABLE.fullmatch(fields.get(b"host", b""))
+    return fields.get(SITE) == b"cross-site" or not _UNBINDABLE.fullmatch(fields.get(b"host", b""))

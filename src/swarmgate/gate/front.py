@@ -11,7 +11,7 @@ from typing import Protocol
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.gate import answers
-from swarmgate.gate.browsers import ORIGIN, is_foreign
+from swarmgate.gate.browsers import ORIGIN, SITE, is_foreign
 from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
@@ -24,6 +24,7 @@ from swarmgate.http1.refusals import BadHead
 _ABSOLUTE = re.compile(rb"(?i:http)://([^/?]*)")
 _USUAL_PORT = b":80"
 _SHOWN = 200  # bytes of a path that an error repeats
+MOST_HOSTS = 64  # values of Host that are known to be the gate's own; whoever says another one is looked at closer
 
 
 class Listener(Protocol):
@@ -73,6 +74,7 @@ class Front:
         self.tunnels: Surface | None = None
         self.own: set[bytes] = set()
         self.keeper: Keeper | None = None
+        self._familiar: set[bytes] = set()  # values of Host that no page of another site can say
         self.refused = 0
         self.is_closing = False  # from now on each answer is the last on its connection
 
@@ -89,8 +91,14 @@ class Front:
         if self.keeper is not None and (why := self.keeper.refuses(head.fields)) is not None:
             end.respond(*self._kept_out(end, head, why))
             return
-        surface = self.exact.get(path)
-        if surface is not None and HOP not in head.fields and ORIGIN not in head.fields:
+        surface, fields = self.exact.get(path), head.fields
+        if (
+            surface is not None
+            and HOP not in fields
+            and ORIGIN not in fields
+            and SITE not in fields
+            and fields.get(b"host") in self._familiar
+        ):
             end.call = surface.begin(end, head, path, None)
         else:
             self._look_closer(end, head)
@@ -158,7 +166,9 @@ class Front:
                 surface = self.absolute
             else:
                 path = local
-                if is_foreign(head.fields) and not self._shows_key(head):
+                if (self.keeper is not None and self.keeper.required) or not is_foreign(head.fields):
+                    self._know(head.fields.get(b"host"))  # whoever came so far where keys are required has shown one
+                elif not self._shows_key(head):
                     end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=_shape(head)))
                     return
                 if path.startswith(AS):
@@ -171,6 +181,10 @@ class Front:
             end.respond(*self._unknown(head))
         else:
             end.call = surface.begin(end, head, path, said)
+
+    def _know(self, host: bytes | None) -> None:
+        if host is not None and len(self._familiar) < MOST_HOSTS:
+            self._familiar.add(host)
 
     def _shows_key(self, head: RequestHead) -> bool:
         return self.keeper is not None and self.keeper.scope(head.fields) is not None
