@@ -1,17 +1,27 @@
 """Who calls: headers and path read the same, headers win, and no misspelt word passes silently."""
 
 import contextlib
+from base64 import b64encode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.errors import BadInput
-from swarmgate.gate.identity import NAMES, UNSAID, read_identity, split_as
+from swarmgate.gate.identity import NAMES, UNSAID, proxy_words, read_identity, split_as
+
+KEY = "sgk_0123456789_" + "x" * 43
 
 
 def headers(**said):
     return {f"x-swarmgate-{name.replace('_', '-')}".encode(): value.encode() for name, value in said.items()}
+
+
+def test_a_key_is_the_keepers_and_is_said_in_a_header_only():
+    assert read_identity({b"x-swarmgate-key": KEY.encode()}) == UNSAID
+    basic = b64encode(f"key={KEY}:".encode())
+    with pytest.raises(BadInput, match="no place for a key"):
+        proxy_words({b"proxy-authorization": b"Basic " + basic})
 
 
 def test_nothing_said():
@@ -41,6 +51,9 @@ def test_headers_and_path_and_who_wins():
         (headers(agent="a" * 129), "x-swarmgate-agent", "128"),
         (headers(agent="a\xe9"), "x-swarmgate-agent", "visible ASCII"),
         (headers(zzz="1"), "x-swarmgate-zzz", "unknown"),
+        (headers(agent=KEY), "x-swarmgate-agent", "x-swarmgate-key"),
+        (headers(goal=f"g/{KEY}"), "x-swarmgate-goal", "x-swarmgate-key"),
+        (headers(ticket=KEY), "x-swarmgate-ticket", "x-swarmgate-key"),
     ],
 )
 def test_a_bad_word_names_its_header(said, field, reason):
@@ -48,9 +61,10 @@ def test_a_bad_word_names_its_header(said, field, reason):
         read_identity(said)
     assert caught.value.field == field
     assert reason in caught.value.reason
+    assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", [b"/as/", b"/as/agent=a", b"/as/agent/v1/x", b"/as/agent=a,agent=b/v1/x", b"/as//v1"])
+@pytest.mark.parametrize("path", [b"/as/key=sgk_1/v1/x", b"/as/agent=a,key=/v1/x", b"/as/", b"/as/agent=a", b"/as/agent/v1/x", b"/as/agent=a,agent=b/v1/x", b"/as//v1"])
 def test_a_path_that_cannot_be_read(path):
     with pytest.raises(BadInput):
         split_as(path)

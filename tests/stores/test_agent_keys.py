@@ -3,7 +3,7 @@ import sqlite3
 import pytest
 
 from swarmgate.core.errors import BadInput
-from swarmgate.core.scope import Scope, key_hash
+from swarmgate.core.scope import SHOWS_KEY, Scope, key_hash
 from swarmgate.stores.sql.agent_keys import FILE, AgentKeys
 
 NOW_MS = 1_800_000_000_000
@@ -23,6 +23,7 @@ def test_sc_05_a_key_is_in_force_by_its_hash_and_stands_nowhere(keys, tmp_path):
     assert keys.in_force(NOW_MS)[key_hash(key, keys.pepper)] == scope
     assert (scope.team, scope.targets, scope.models) == ("lab", ("openai",), ("gpt-*",))
     assert key.split("_")[1] == scope.id
+    assert SHOWS_KEY.match(key.encode())
     assert key.split("_", 2)[2].encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert "hash" not in keys.listed()[0]
     assert (tmp_path / FILE).stat().st_mode & 0o077 == 0

@@ -5,6 +5,7 @@ A key names a tenant and never a priority. Its own caps were given to it by the 
 is its hash; the key itself is shown once, to whoever made it (design 4: agents' keys; reliability AZ, TI).
 """
 
+import re
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from typing import NamedTuple
 PREFIX = "sgk_"
 NEVER_MS = 0
 ANY = ("*",)
+KEY_FORM = rf"{PREFIX}[0-9a-f]{{10}}_"  # how a key begins, wherever somebody wrote it
+SHOWS_KEY = re.compile(KEY_FORM.encode())
 
 
 class Scope(NamedTuple):

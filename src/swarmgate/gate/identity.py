@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Step
+from swarmgate.core.scope import KEY_FORM
 from swarmgate.gate.hop import HOP
 from swarmgate.stores.letters.letter import REPLAY_OF
 
@@ -24,10 +25,11 @@ RANKS = {"P0": 0, "P1": 1, "P2": 2}
 USUAL_RANK = 1
 LONGEST_NAME = 40  # of a header, where its likeness to ours is looked for
 _STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
-_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", "key")
+_KEY = "key"  # the keeper reads it, in a header only: paths stand in every log of a client
+_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", _KEY)
 NAMES = (*_STEP, *_OTHERS)
-_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode()})  # of gates, and of whoever sends a dead letter again
-_WORD = re.compile(r"[!-~]{1,128}")
+_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode(), PREFIX + _KEY.encode()})  # of gates, of whoever sends a dead letter again, and the keeper\'s
+_WORD = re.compile(rf"(?!.*{KEY_FORM})[!-~]{{1,128}}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -83,6 +85,8 @@ def _words(text: bytes, where: str) -> dict[str, str]:
             raise BadInput(where, "is not name=value, or several with commas between")
         if key in said:
             raise BadInput(f"{where} {key}", "stands twice")
+        if key == _KEY:
+            raise BadInput(f"{where} {key}", f"is no place for a key; it goes into {_header(_KEY)}, or where a proxy's password is")
         said[key] = unquote_to_bytes(value).decode("utf-8", "replace")
     return said
 
@@ -98,7 +102,7 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
             close = get_close_matches(name[:LONGEST_NAME], NAMES, n=1)
             raise BadInput(_header(name), f"is unknown; nearest is {_header(close[0])}" if close else "is unknown")
         if not _WORD.fullmatch(value):
-            raise BadInput(_header(name), "is not 1 to 128 visible ASCII characters")
+            raise BadInput(_header(name), _why_not(value))
     return Identity(
         Step(**{_STEP[name]: value for name, value in said.items() if name in _STEP}),
         _rank(said["priority"]) if "priority" in said else USUAL_RANK,
@@ -115,6 +119,13 @@ def must_say(step: Step, names: tuple[str, ...]) -> None:
     missing = [_header(name) for name in names if not getattr(step, _STEP[name])]
     if missing:
         raise Unattributed(missing[0], f"is not said; this gate asks for {', '.join(missing)}")
+
+
+def _why_not(word: str) -> str:
+    """What is wrong with a word; a key would be on record as somebody's name (design 2: P11)."""
+    if re.search(KEY_FORM, word):
+        return f"has an agent key in it, and would be put on record; a key goes into {_header(_KEY)}"
+    return "is not 1 to 128 visible ASCII characters"
 
 
 def _header(name: str) -> str:

@@ -8,6 +8,7 @@ only, because no other target holds it.
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlencode
 
+from swarmgate.core.scope import SHOWS_KEY
 from swarmgate.gate.hop import HOP, OUR_HOP
 from swarmgate.gate.quotas import Quotas
 from swarmgate.http1.head import Header, RequestHead
@@ -25,6 +26,8 @@ KEPT_HERE = frozenset(
         b"x-goog-api-key",
         b"openai-organization",
         b"openai-project",
+        b"x-goog-user-project",
+        b"x-dashscope-workspace",
         b"cookie",
         b"accept-encoding",
         b"traceparent",
@@ -136,7 +139,11 @@ class ModelTarget:
 
     def _passed(self, head: RequestHead) -> list[Header]:
         """The lines of a caller's head that the target may see, and those that its dialect adds."""
-        fields = [one for one in passed_on(head) if one[0] not in KEPT_HERE and not one[0].startswith(_OURS)]
+        fields = [
+            (name, value)
+            for name, value in passed_on(head)
+            if name not in KEPT_HERE and not name.startswith(_OURS) and not SHOWS_KEY.search(value)
+        ]
         if HOP in head.fields:
             fields.append((HOP, head.fields[HOP]))
         fields += [one for one in self.dialect.headers if one[0] not in head.fields]

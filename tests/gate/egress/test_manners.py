@@ -65,6 +65,42 @@ def test_an_agent_s_key_for_the_gate_goes_to_nobody():
     assert (beyond.status, beyond.said["code"]) == (403, "policy_key_scope")
 
 
+LEAKED = "sgk_0123456789_" + "x" * 43
+
+
+@pytest.mark.parametrize("name", ["x-goog-api-key", "cookie", "referer", "private-token"])
+def test_an_agent_s_key_in_any_other_header_goes_to_nobody(name):
+    async def act(on):
+        answer = await on.caller.ask("GET", "/to/http/a.org/", {name: f"k={LEAKED}", "x-mine": "sgk_tools"})
+        return answer, on.world.hits
+
+    answer, (hit,) = run(act)
+    assert answer.status == 200
+    assert name not in hit.headers
+    assert hit.headers["x-mine"] == "sgk_tools"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/to/http/a.org/?key={LEAKED}",
+        f"/to/http/a.org/{LEAKED}",
+        f"/to/http/{LEAKED}@a.org/",
+        f"/to/http/u:{LEAKED}@a.org/",
+        f"http://a.org/?key={LEAKED}",
+        f"/to/http/a.org/?key={LEAKED.replace('_', '%5f')}",
+    ],
+)
+def test_an_agent_s_key_in_a_url_is_refused_and_goes_to_nobody(path):
+    async def act(on):
+        return await on.caller.ask("GET", path, {"host": "a.org"} if path[0] == "h" else {}), on.world.hits
+
+    answer, hits = run(act)
+    assert (answer.status, answer.said["code"]) == (400, "caller_bad_request")
+    assert LEAKED not in str(answer)
+    assert not hits
+
+
 def test_egress_does_not_wait_unless_told_to():
     async def act(on):
         first = await on.get("http://a.org/")

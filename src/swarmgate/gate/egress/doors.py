@@ -8,10 +8,11 @@ resolved or dialled. What is left is the same for all: an errand for the desk.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
-from swarmgate.core.scope import NOBODY, Scope
+from swarmgate.core.scope import NOBODY, SHOWS_KEY, Scope
 from swarmgate.core.target import ParsedUrl, Target, parse_authority, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.target_policy import judge
@@ -111,6 +112,8 @@ class _Door:
         return scope
 
     def _forward(self, end: ClientEnd, head: RequestHead, url: ParsedUrl, said: Said, trail: Trail) -> Forward:
+        if SHOWS_KEY.search(unquote_to_bytes(head.target)):
+            raise BadInput("url", "has an agent key in it, which is for the gate alone; it goes into x-swarmgate-key")
         scope = self._scope(head, url.target)
         place = self._place(url.target, head.method, url.path, scope.team)
         policy, settings = place.judged.policy, self._desk.plan.settings

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.idempotency import HEADER
+from swarmgate.core.scope import SHOWS_KEY
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate.egress.rewrite import is_credential
 from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
@@ -17,7 +18,7 @@ UPGRADE = b"x-swarmgate-upgrade"
 _TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
 _AGENT = b"user-agent"
 IDEMPOTENCY = HEADER.encode()
-_MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})  # an agent's key for the gate is nobody else's
+_MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})  # an agent's key for the gate is nobody else's, in base64 either
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
@@ -48,7 +49,7 @@ def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | No
 
 
 def _stays(name: bytes, value: bytes, manners: Manners) -> bool:
-    if name.startswith(OURS) or (name in _MAYBE_OURS and presented({name: value})):
+    if name.startswith(OURS) or SHOWS_KEY.search(value) or (name in _MAYBE_OURS and presented({name: value})):
         return True
     if name in _TRACES:
         return not manners.traces
