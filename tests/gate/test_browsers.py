@@ -50,7 +50,9 @@ def test_who_is_foreign(fields, foreign):
         request("/as/agent=a/v1/chat/completions", b'{"model":"fast"}', "POST", "origin: https://evil.test"),
         request("/swarmgate/v1/calls", b"", "GET").replace(b"host: g", b"host: evil.test:8787"),
         request("/to/http/site.test/", b"", "GET", "sec-fetch-site: cross-site"),
-        request("/v1/models", b"", "GET").replace(b"host: g", b"host: evil.test:8787"),  # no Origin where a page reads its own site
+        request("/v1/models", b"", "GET").replace(
+            b"host: g", b"host: evil.test:8787"
+        ),  # no Origin where a page reads its own site
         request("/v1/models", b"", "GET", "sec-fetch-site: cross-site"),
         request(body=b'{"model":"fast"}').replace(b"host: g", b"host: evil.test"),
         request("/v1/chat/completions", b'{"model":"fast"}', "POST", "sec-fetch-site: cross-site"),

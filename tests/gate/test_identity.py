@@ -64,7 +64,18 @@ def test_a_bad_word_names_its_header(said, field, reason):
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", [b"/as/key=sgk_1/v1/x", b"/as/agent=a,key=/v1/x", b"/as/", b"/as/agent=a", b"/as/agent/v1/x", b"/as/agent=a,agent=b/v1/x", b"/as//v1"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/as/key=sgk_1/v1/x",
+        b"/as/agent=a,key=/v1/x",
+        b"/as/",
+        b"/as/agent=a",
+        b"/as/agent/v1/x",
+        b"/as/agent=a,agent=b/v1/x",
+        b"/as//v1",
+    ],
+)
 def test_a_path_that_cannot_be_read(path):
     with pytest.raises(BadInput):
         split_as(path)

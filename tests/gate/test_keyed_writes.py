@@ -14,6 +14,7 @@ from eventually import eventually
 from swarmgate.control.data import ask_durably
 from swarmgate.control.link import LinkLost
 from swarmgate.control.writes import WriteOrders
+from swarmgate.core.scope import Scope, key_hash
 from swarmgate.stores.sql.writes import FILE, Writes
 
 
@@ -168,6 +169,34 @@ def test_a_write_that_is_on_file_and_never_went_is_free_again(tmp_path):
             records.is_mute = False
             await eventually(lambda: not running.gate.callers.once._tasks)
             assert (await send(running.port, request(1)))[0] == 200
+            assert len(running.stand_in.hits) == 1
+
+    asyncio.run(scene())
+
+
+def test_sc_06_a_write_whose_key_is_revoked_before_it_goes_does_not_go_and_is_free_again(tmp_path):
+    async def scene():
+        async with keeping(unary_once, tmp_path) as (running, _records):
+            scopes = {key_hash(f"sgk_{name}", b"p"): Scope(name, "red") for name in ("leaked", "good")}
+            keeper, ask = running.gate.ask_for_keys(required=True), running.gate.callers.once._ask
+            keeper.replace(b"p", scopes)
+
+            async def ask_late(order, **said):
+                told = await ask(order, **said)
+                if order == "write_begin":
+                    keeper.replace(b"p", dict(list(scopes.items())[1:]))
+                return told
+
+            running.gate.callers.once._ask = ask_late
+            keyed = [
+                request(1).replace(b"host: g", b"host: g\r\nx-swarmgate-key: sgk_" + name)
+                for name in (b"leaked", b"good")
+            ]
+            status, _, said = await send(running.port, keyed[0])
+            assert (status, said["error"]["code"]) == (401, "caller_key_refused")
+            assert not running.stand_in.hits
+            await eventually(lambda: not running.gate.callers.once._tasks)
+            assert (await send(running.port, keyed[1]))[0] == 200
             assert len(running.stand_in.hits) == 1
 
     asyncio.run(scene())

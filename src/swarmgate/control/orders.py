@@ -73,6 +73,7 @@ class DataOrders:
         def replace(said: Said) -> Said:
             scopes = {name: _scope(told) for name, told in said["scopes"].items()}
             keeper.replace(b64decode(said["pepper"]), scopes)
+            self._gate.desk.end_lost()
             self._gate.cap_callers()
             if any(_MONEY in limit for scope in scopes.values() for limit in scope.limits):
                 self._gate.plan.prices.of(ANY_MODEL, "")  # loads the list now, and not while the first call waits

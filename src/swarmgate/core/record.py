@@ -44,6 +44,7 @@ class State(Enum):
         return _PUBLIC[self]
 
 
+IN_LINE = frozenset({State.CONNECTING, State.ASKING, State.WAITING, State.BACKOFF})  # nothing of it is on the wire
 _PUBLIC = {
     State.NEW: "queued",
     State.CONNECTING: "queued",
@@ -188,6 +189,7 @@ class Call:
     """One unit of egress work with identity, priority, deadline and effect."""
 
     __slots__ = (
+        "agent_key",
         "alarm_ms",
         "answer_lost",
         "arrived_ms",
@@ -254,6 +256,7 @@ class Call:
     step: Step
     team: str
     tenant: str  # the team that its agent key names: only that one may see it
+    agent_key: str  # the id of that key; empty = it came without one
     trace: str  # the trace id of its `traceparent`
     surface: str  # the path that callers know it by; empty = every rung speaks it
     model: str  # as the caller named it, where its rung names none
@@ -315,7 +318,7 @@ class Call:
         self.step = _UNATTRIBUTED
         self.effect = Effect.READ
         self.state = State.NEW
-        self.team = self.tenant = self.model = self.trace = self.surface = self.lease = ""
+        self.team = self.tenant = self.agent_key = self.model = self.trace = self.surface = self.lease = ""
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
         self.committed = self.crowded = self.delivered = False
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
-from swarmgate.core.events import OwnAnswer
+from swarmgate.core.events import GivenUp, OwnAnswer
 from swarmgate.core.reasons import Reason
-from swarmgate.core.record import Call, Rung
+from swarmgate.core.record import IN_LINE, Call, Rung
 from swarmgate.core.scope import NOBODY, Scope
 from swarmgate.core.ticket import opened
 from swarmgate.engine.pump import Pump
@@ -56,6 +57,7 @@ class Desk:
         self.keeper: Keeper | None = None  # agents' keys, where there are any
         self.asked_for: tuple[str, ...] = ()  # the words that every call must say of who causes it
         self.unattributed = 0  # calls that were refused for that
+        self._loses = False  # calls run whose agent key is no longer good: none of them is sent again
         self._prefix = f"req-{os.urandom(8).hex()}-"  # makes ids unique beyond this process; they are names, no secrets
         self._numbers = count()
 
@@ -87,6 +89,31 @@ class Desk:
         """What the key in a request's head allows; None = it carries none."""
         return self.keeper.scope(fields) if self.keeper is not None else None
 
+    def has_lost(self, scope: Scope) -> bool:
+        """Whether the key with which somebody came in is no longer good: what was begun with it must not be sent."""
+        return self.keeper is not None and not self.keeper.admits(scope)
+
+    def end_lost(self) -> None:
+        """
+        Refuse what waits in line with a key that the keeper does not know any more.
+
+        What is on the wire goes on: it is paid for, and a write must not be torn; if it fails, it is not sent again.
+        """
+        self._loses = False
+        if self.keeper is None:
+            return
+        lost = {call.agent_key for call in self.pump.open}.difference(self.keeper.ids, ("",))
+        for call in [one for one in self.pump.open if one.agent_key in lost] if lost else ():
+            if call.state in IN_LINE:
+                self.fire(call, GivenUp(Reason.CALLER_KEY_REFUSED))
+            else:
+                self._loses = True
+
+    def look_after_lost(self) -> None:
+        """The same, a few times a second while calls of such keys run."""
+        if self._loses:
+            self.end_lost()
+
     def call(
         self, client: object, rungs: tuple[Rung, ...], identity: Identity, now_ms: int, scope: Scope = NOBODY
     ) -> Call:
@@ -97,6 +124,7 @@ class Desk:
         call.client = client
         call.step = identity.step
         call.team = call.tenant = scope.team
+        call.agent_key = scope.id
         if self.caps is not None:
             self.caps.admit(call, scope)
         call.trace = identity.traceparent[3:35]
@@ -119,7 +147,15 @@ class Desk:
             self.decline(writer, call, Reason.GATE_RECORDS_LOST)
         else:
             name = f"{call.rungs[0].target}|{key.stored}"
-            self.once.begin(writer, call, name, payload_of(*payload), Ways(self.pump.arrive, self.answer))
+            ways = Ways(partial(self._go, writer), self.answer)
+            self.once.begin(writer, call, name, payload_of(*payload), ways)
+
+    def _go(self, writer: Writer, call: Call) -> None:
+        """A write is on file: it goes, unless its key was revoked meanwhile."""
+        if self.keeper is not None and call.agent_key and call.agent_key not in self.keeper.ids:
+            self.decline(writer, call, Reason.CALLER_KEY_REFUSED)
+        else:
+            self.pump.arrive(call)
 
     def decline(self, writer: Writer, call: Call, reason: Reason, detail: str = "", param: str | None = None) -> None:
         """Refuse a call that was understood; like every call it has an end, and its name leads to it."""

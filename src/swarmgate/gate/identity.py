@@ -86,7 +86,9 @@ def _words(text: bytes, where: str) -> dict[str, str]:
         if key in said:
             raise BadInput(f"{where} {key}", "stands twice")
         if key == _KEY:
-            raise BadInput(f"{where} {key}", f"is no place for a key; it goes into {_header(_KEY)}, or where a proxy's password is")
+            raise BadInput(
+                f"{where} {key}", f"is no place for a key; it goes into {_header(_KEY)}, or where a proxy's password is"
+            )
         said[key] = unquote_to_bytes(value).decode("utf-8", "replace")
     return said
 

@@ -7,7 +7,7 @@ request. A key stands where its surface's clients put theirs: `Authorization`, `
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from hashlib import blake2b
 
 from swarmgate.core.guesses import Guesses
@@ -48,6 +48,11 @@ class Keeper:
         self.has_caps = any(scope.capped_as for scope in scopes.values())
         self._seen.clear()
         self._shared.clear()
+
+    @property
+    def ids(self) -> Collection[str]:
+        """Of the keys that are known now."""
+        return self._by_id.keys()
 
     def admits(self, scope: Scope) -> bool:
         """Whether who came in with this scope might still; what lasts long asks again, so that a revoked key's streams end."""

@@ -14,7 +14,7 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, content_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
-from swarmgate.core.scope import NOBODY, Scope
+from swarmgate.core.scope import NOBODY, PREFIX, Scope
 from swarmgate.gate import answers
 from swarmgate.gate.apart import NAMED, apart
 from swarmgate.gate.compress import Ceiling, Compressor
@@ -40,6 +40,7 @@ PATHS = {
 }
 _SURFACES = {path: path.decode() for path in PATHS}
 _ENCODING = b"content-encoding"
+_KEY = PREFIX.encode()  # of agents
 _WRITE = Effect.WRITE  # an enumeration takes 0.1 us to look a member up
 _WISHES = "wishes"  # where a head's notes hold them
 MOST_MODEL = 128  # letters of a model's name that are kept of it
@@ -55,7 +56,7 @@ class ModelRoutes:
         self.desk = desk
         self._ladders = ladders
         self.ceilings = ceilings
-        self._compressor = Compressor(self._begin, self._too_long)
+        self._compressor = Compressor(self._begin_later, self._too_long)
         self._outputs = Outputs()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
@@ -107,6 +108,9 @@ class ModelRoutes:
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
             keeper = self.desk.keeper
             scope = None if keeper is None else keeper.scope(head.fields)
+            is_doubtful = scope is None and keeper is not None and (keeper.required or _KEY in head.raw)
+            if is_doubtful and self._is_lost(relay):
+                return
             if rungs is None:
                 relay.reply(self._unknown(peeked.model, scope, relay.shape))
                 return
@@ -131,6 +135,14 @@ class ModelRoutes:
         except BadInput as bad:
             relay.call = None
             relay.reply(answers.bad_input(bad, relay.shape))
+
+    def _is_lost(self, relay: Relay) -> bool:
+        """Whether a key that was good when its head came is so no longer; who showed it is told."""
+        keeper = self.desk.keeper
+        why = None if keeper is None else keeper.refuses(relay.head.fields)
+        if why is not None:
+            relay.reply(answers.refusal(why, shape=relay.shape))
+        return why is not None
 
     def _apart(self, peeked: Peeked, team: str) -> Peeked:
         """The request with its names in the team's own space."""
@@ -157,6 +169,13 @@ class ModelRoutes:
             self.desk.arrive(relay, call, relay.head.fields, relay.path, peeked.body)
         else:
             self.desk.pump.arrive(call)
+
+    def _begin_later(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope) -> None:
+        """The same, some time after its key was looked at."""
+        if self.desk.has_lost(scope):
+            relay.reply(answers.refusal(Reason.CALLER_KEY_REFUSED, shape=relay.shape))
+        else:
+            self._begin(relay, rungs, scope)
 
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], scope: Scope) -> Call:
         desk, identity = self.desk, relay.identity

@@ -174,6 +174,9 @@ class Passing(Streaming):
     def begin_call(self) -> None:
         """Begin the call; it takes a request of each limit, and no tokens."""
         identity, desk, fields = self.errand.identity, self.desk, self._head.fields
+        if desk.has_lost(self.errand.scope):
+            self.reply(answers.refusal(Reason.CALLER_KEY_REFUSED, shape=self.shape))
+            return
         now_ms = desk.exchanges.now_ms()
         try:
             self.call = call = desk.call(self, (self.errand.rung,), identity, now_ms, self.errand.scope)

@@ -214,6 +214,7 @@ class Gate:
         self.window: Window | None = None
         self.operator: Operator | None = None
         duties = [pump.sweep, self.exchanges.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
+        duties.append(self.desk.look_after_lost)
         if self.egress is not None:
             duties.append(self.egress.tidy)
         if near is not None:

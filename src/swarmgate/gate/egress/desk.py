@@ -16,7 +16,7 @@ from swarmgate.core.scope import Scope
 from swarmgate.core.target import Target
 from swarmgate.core.target_ring import TargetRing
 from swarmgate.engine.teacher import Teacher
-from swarmgate.gate.answers import Reply, bad_input
+from swarmgate.gate.answers import Reply, bad_input, refusal
 from swarmgate.gate.desk import Desk, owner
 from swarmgate.gate.egress.chains import Chains
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
@@ -78,6 +78,9 @@ class EgressDesk:
     def arrive(self, forward: "Forward") -> None:
         """Begin the call of a request."""
         errand = forward.errand
+        if self._desk.has_lost(errand.scope):
+            forward.reply(refusal(Reason.CALLER_KEY_REFUSED, shape=PROBLEM))
+            return
         if errand.place.host.is_gone:  # while the body came in
             place = self.hosts.place(errand.url.target, forward.asked[0].decode(), errand.url.path, errand.scope.team)
             forward.errand = errand = errand._replace(place=place)
@@ -125,7 +128,7 @@ class EgressDesk:
 
     def admits(self, scope: Scope) -> bool:
         """Whether the key of this scope is still good."""
-        return self._desk.keeper is None or self._desk.keeper.admits(scope)
+        return not self._desk.has_lost(scope)
 
     def told(self, call: Call, answer: Answer, head: RequestHead) -> Reply:
         """What the caller of a call that has no answer of its host is told."""
