@@ -1,14 +1,18 @@
 """A prompt beyond its ceiling: a summary by a call of its own, once in many turns; who leaves meanwhile leaves it too."""
 
 import json
+import random
+import re
+from collections import Counter
 
 import pytest
 from stage import UNARY, warm, whole
-from wires import Bench
+from wires import Bench, Wire
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import Scope, key_hash
 from swarmgate.gate.peek import peek
+from swarmgate.gate.service import Door
 from swarmgate.gate.turns import read_conversation
 
 TEXT = """
@@ -103,6 +107,55 @@ def test_ti_03_08_no_team_gets_what_was_written_for_another():
         agent.ask(STORY, key=f"sgk_{team}")
         assert agent.sent()[1]["content"].endswith(words)
         agent.answer(UNARY)
+
+
+def own(agent):
+    """A long story with an agent's own canary in every turn; what is shared by all stands first."""
+    return [STORY[0], *[turn("user" if at % 2 else "assistant", f"canary-{agent}. " * 90) for at in range(20)]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ti_08_many_agents_at_once_have_their_own_text_only(seed):
+    """Agents of two teams compress at once; summaries come back in any order, some fail, some agents leave meanwhile."""
+    chance = random.Random(seed)
+    bench = Conversation().bench
+    keys = {key_hash(f"sgk_{team}", b"p"): Scope(team, team) for team in ("red", "blue")}
+    bench.gate.ask_for_keys(required=True).replace(b"p", keys)
+    agents = {f"{team}-{number}x": (team, Wire()) for team in ("red", "blue") for number in range(12)}
+    doors = {}
+    for agent, (team, wire) in agents.items():
+        doors[agent] = door = Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)
+        door.connection_made(wire)
+        body = json.dumps({"model": "m", "messages": own(agent)}).encode()
+        words = f"x-swarmgate-key: sgk_{team}\r\nx-swarmgate-task-type: literature\r\nx-swarmgate-agent: a1\r\n"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n{words}content-length: {len(body)}\r\n\r\n"
+        door.data_received(head.encode() + body)
+    left = set(chance.sample(sorted(agents), 5))
+    for agent in left:
+        doors[agent].connection_lost(None)
+    answered = Counter()
+    while bench.dialler.dials or any(wire.written for _, wire in bench.dialler.opened):
+        while bench.dialler.dials:
+            bench.dialler.succeed()
+        end, wire = chance.choice([pair for pair in bench.dialler.opened if pair[1].written])
+        asked = b"".join(wire.written).decode()
+        wire.written.clear()
+        (agent,) = set(re.findall(r"canary-([\w-]+?)\.", asked))  # nobody else's words in what is asked
+        answered[agent] += 1
+        if "Summarise" in asked and chance.random() < 0.2:
+            end.data_received(whole({"choices": []}))
+        else:
+            end.data_received(whole(UNARY | {"choices": [{"message": {"role": "assistant", "content": f"canary-{agent}."}}]}))
+    statuses = Counter()
+    for agent, (_, wire) in agents.items():
+        heard = b"".join(wire.written).decode()
+        assert set(re.findall(r"canary-([\w-]+?)\.", heard)) <= {agent}
+        statuses[heard[9:12] if heard else "left"] += 1
+    assert statuses["left"] == len(left)
+    assert statuses["200"] + statuses["413"] == len(agents) - len(left)
+    assert statuses["200"] > statuses["413"] > 0
+    assert bench.reserved == 0
+    assert not bench.bugs
 
 
 def test_without_a_task_type_nothing_is_cut():
