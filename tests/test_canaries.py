@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 import canaries
 
 KEY = canaries.CANARY + "0f3c"
+LONG = canaries.named(Path(__file__).parent)[0]
 TESTS = {
     "prints": "def test_one(): print('Bearer ' + KEY)",
     "logs": "import logging\ndef test_one(): logging.getLogger('deep.inside').debug('key %s', KEY)",
@@ -33,7 +35,15 @@ def test_whoever_leaves_a_canary_fails(tmp_path, name, text):
 
 
 @pytest.mark.parametrize("at", range(6))
-def test_every_spelling_is_found(at):
-    words = (b"x" * at + KEY.encode(), base64.b64encode(b"x" * at + KEY.encode()), KEY.encode().hex().encode())
+@pytest.mark.parametrize("key", [KEY, canaries.CANARY + LONG, LONG])
+def test_every_spelling_is_found(at, key):
+    raw = b"x" * at + key.encode()
+    words = [raw, base64.b64encode(raw), base64.urlsafe_b64encode(raw), raw.hex().encode(), raw.hex().upper().encode()]
+    words += ["".join(f"%{byte:02X}" for byte in raw).encode(), f"api_key={quote(raw)}".encode()]
     assert all(canaries.in_text(word.decode()) for word in words)
     assert not canaries.in_text("canaries are birds; base64 of nothing: c2st")
+
+
+def test_eight_letters_of_a_key_that_tests_use_are_found_and_seven_are_not():
+    assert all(canaries.in_text(f"sk-...{LONG[at : at + 8]}") for at in range(len(LONG) - 7))
+    assert not canaries.in_text(f"sk-...{LONG[-7:]}")

@@ -16,7 +16,7 @@ from eventually import eventually, eventually_says
 from swarmgate.control.token import FILE
 from swarmgate.stores.sql import ledger
 
-KEY = "sk-canary-5b1d9e72c04fa6b8"
+KEY = "sk-canary-q7wz5k2hxv9t"
 COMMAND = [sys.executable, "-c", "from swarmgate.cli import main; main()"]
 TEXT = """
 [targets.up]

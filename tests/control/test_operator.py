@@ -135,6 +135,19 @@ def test_with_the_token_every_route_answers(path, method):
     assert ask("DELETE", path, headers)[0] == 405
 
 
+@routes
+def test_az_04_reading_changes_nothing_and_no_other_method_is_known(path, method):
+    """A link, a picture or a form of a page can only GET and POST; what changes something is POST, and asks for JSON."""
+    desk, known = Desk(), {one for template, one, _ in operator.ROUTES if template == path} | {"HEAD"}
+    path = path.replace("{name}", "pause").replace("{id}", "a1")
+    for other in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} - known:
+        assert ask(other, path, GOOD, b"{}", desk)[0] == 405, other
+    if method == "GET":
+        for one in ("GET", "HEAD"):
+            ask(one, path, GOOD, desk=desk)
+    assert {name for name, _ in desk.orders} <= {"state", "snapshot", "calls"}
+
+
 def test_paths_that_are_none_need_the_token_too():
     assert ask("GET", "/nothing", {"host": HOST})[0] == 401
     assert ask("GET", "/nothing")[0] == 404

@@ -1,19 +1,18 @@
 """A whole life of a gate with canaries for secrets: what it leaves behind, says, and shows has none of them (SC-01)."""
 
 import asyncio
-import base64
 import contextlib
 import json
 import os
 import re
 import signal
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from processes import KEY, http, up
+from processes import KEY, up
 from typer.testing import CliRunner
 
+import canaries
 from eventually import eventually
 from swarmgate.cli import app
 from swarmgate.control.token import FILE
@@ -21,7 +20,7 @@ from swarmgate.control.token import FILE
 CANARIES = {
     "password in a URL": "canary-a81f-7hq2xw9v",
     "parameter": "canary-b92e-p3kd8ymz",
-    "header": "canary-c03d-w6fj1trb",
+    "header": "canary-c03d/w6fj+1trb=",
     "cookie": "canary-d14c-n9sg4vle",
     "bearer of a site": "canary-e25b-u5cx0oqi",
 }
@@ -43,7 +42,6 @@ COMMANDS = (
     *(("report", "--target", "up", "--json"), ("report", "--target", "up", "--html"), ("check",)),
 )
 PUBLIC = re.compile("sgk_[0-9a-f]*_|sk-canary-|canary-")  # how secrets may begin, which is no secret
-SLICE = 8  # letters of a secret that tell too much
 
 
 async def echo(reader, writer):
@@ -63,21 +61,13 @@ async def echo(reader, writer):
             await writer.drain()
 
 
-def spellings(secret):
-    """How it, or a part of it, may stand somewhere: as it is, in hex, in base64 at any place, in a URL."""
-    raw = PUBLIC.sub("", secret, count=1).encode()
-    yield from (raw[at : at + SLICE] for at in range(len(raw) - SLICE + 1))
-    yield from (raw.hex().encode(), quote(secret, safe="").encode(), quote(secret[::-1], safe="").encode())
-    yield from (base64.b64encode(b"x" * shift + raw)[4:-4] for shift in range(3))
-
-
 async def live(gate, port):
     """Do everything that handles a secret; what was answered to whom has no key, and what is left is looked at later."""
     told = []
 
     async def ask(method, path, said=b"", **headers):
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        told.append(await http(gate.port, method, path, {"x-swarmgate-key": agent, **fields}.items(), said))
+        told.append(await raw(gate.port, method, path, {"x-swarmgate-key": agent, **fields}, said))
 
     agent = (await gate.operate("POST", "/keys", {"name": "a", "team": "red"})).said["key"]
     chat = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
@@ -87,6 +77,10 @@ async def live(gate, port):
     site = f"/to/http/ann:{CANARIES['password in a URL']}@site.test:{port}/fail?api_key={CANARIES['parameter']}"
     await ask("GET", site, private_token=CANARIES["header"], cookie=f"s={CANARIES['cookie']}")
     await ask("GET", site, authorization=f"Bearer {CANARIES['bearer of a site']}", x_swarmgate_agent="a1")
+    await ask("GET", site.replace("canary-a81f", agent))  # who mistakes one place for another is told, and not shown
+    await ask("GET", "/swarmgate/v1/calls", x_swarmgate_agent=agent)
+    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode(), x_swarmgate_goal=agent)
+    await ask("POST", f"/as/key={agent}/v1/chat/completions", json.dumps(chat).encode())
     await ask("GET", "/swarmgate/v1/calls")
     await ask("POST", "/v1/chat/completions", json.dumps(chat | {"user": "refuse"}).encode())  # takes the key out
     await ask("POST", "/v1/chat/completions", json.dumps(chat).encode())
@@ -97,14 +91,20 @@ async def live(gate, port):
 
 async def page(gate, path):
     """What the operator port says, whatever form it has."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", gate.operator_port)
-    with contextlib.closing(writer):
-        token = (gate.folder / FILE).read_text().strip()
-        head = f"host: 127.0.0.1:{gate.operator_port}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n"
-        writer.write(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
-        answer = await reader.read()
+    token = (gate.folder / FILE).read_text().strip()
+    answer = await raw(gate.operator_port, "GET", path, {"authorization": f"Bearer {token}"})
     assert answer.startswith(b"HTTP/1.1 200"), (path, answer[:200])
     return answer
+
+
+async def raw(port, method, path, fields, body=b""):
+    """The whole answer to one request, with its head."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.closing(writer):
+        fields = {"host": f"127.0.0.1:{port}", "content-length": len(body), "connection": "close", **fields}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        writer.write(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+        return await reader.read()
 
 
 def commands(folder):
@@ -152,7 +152,7 @@ def test_sc_01_04_and_12_no_secret_is_left_anywhere_nor_a_core(tmp_path):
         left = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         left |= {
             "what it said": "".join(gate.said).encode(),
-            "answers": repr(told).encode(),
+            "answers": b"".join(told),
             "processes": b"".join(seen),
             "commands": printed,
         }
@@ -160,7 +160,7 @@ def test_sc_01_04_and_12_no_secret_is_left_anywhere_nor_a_core(tmp_path):
         found = [
             (name, where)
             for name, secret in secrets.items()
-            for spelling in spellings(secret)
+            for spelling in canaries.spellings(PUBLIC.sub("", secret, count=1), canaries.SLICE)
             for where, content in left.items()
             if spelling in content
         ]

@@ -10,7 +10,7 @@ from swarmgate import config, wiring
 from swarmgate.core.record import Call
 from swarmgate.gate.service import Gate
 
-KEY, OTHER_KEY = "sk-canary-7f3a91", "sk-canary-b20c55"
+KEY, OTHER_KEY = "sk-canary-p4xh8wzq3nvk", "sk-canary-y6tj2mrs9gwu"
 UNARY = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
