@@ -171,6 +171,7 @@ def test_orders_go_over_the_link_as_json():
     assert desk.orders == [("pause", said)]
     for body, status in ((b"[]", 400), (b"{", 400), (b'{"budget":"none"}', 400), (b'{"budget":"gone"}', 503)):
         assert ask("POST", "/orders/pause", headers, body)[0] == status
+    assert ask("POST", "/orders/pause", headers, b'{"a":' * 2_000 + b"1" + b"}" * 2_000)[0] == 400
     assert ask("POST", "/orders/explode", headers, b"{}")[0] == 400
     assert ask("POST", "/orders/pause", GOOD, b"{}")[0] == 400  # what a form of another site could send
     assert ask("POST", "/orders/pause", headers, b" " * (MOST_BODY_BYTES + 1))[0] == 400

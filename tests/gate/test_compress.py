@@ -13,7 +13,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import Scope, key_hash
 from swarmgate.gate.peek import peek
 from swarmgate.gate.service import Door
-from swarmgate.gate.turns import read_conversation
+from swarmgate.gate.turns import read_conversation, summary_in
 
 TEXT = """
 [targets.up]
@@ -208,6 +208,13 @@ def test_a_summary_that_is_none():
     agent.answer({"choices": []})
     assert agent.heard()[0] == 413
     assert agent.bench.reserved == 0
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"choices":' * 3_000 + b"1" + b"}" * 3_000, b'{"choices":[{"message":"\xff"}]}', b"{}", b"[]"]
+)
+def test_an_answer_that_holds_no_summary_in_any_form_is_none(body):
+    assert summary_in(body) == ""
 
 
 def test_who_leaves_leaves_the_child():

@@ -163,7 +163,7 @@ async def body(request: Request) -> Said:
         raise BadInput("content-type", "must be application/json")
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadInput("body", f"is no JSON object: {error}") from None
 
 

@@ -91,7 +91,7 @@ def summary_in(body: bytes) -> str:
         if "choices" in said:
             return str(said["choices"][0]["message"]["content"] or "")
         return "".join(block["text"] for block in said["content"] if block.get("type") == "text")
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, IndexError, TypeError, AttributeError):
         return ""
 
 
