@@ -23,7 +23,10 @@ CANARIES = {
     "header": "canary-c03d/w6fj+1trb=",
     "cookie": "canary-d14c-n9sg4vle",
     "bearer of a site": "canary-e25b-u5cx0oqi",
+    "prompt": "canary-f36a-k8vy2whp",  # of a call that was answered (SC-11)
+    "answer": "canary-071f-z4gm7qsj",
 }
+GIVEN_UP = "kept-9c27-r1do6unx"  # a prompt that dead letters keep, and nothing else
 MORE = """[]
 [access]
 agent_keys = "required"
@@ -55,7 +58,9 @@ async def echo(reader, writer):
             told = KEY if KEY.encode() in head else "none"
             said = json.dumps({"error": {"message": f"Incorrect API key provided: {told}"}}).encode()
             if status == b"200 OK":
-                said = json.dumps({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}).encode()
+                text = CANARIES["answer"] if CANARIES["prompt"].encode() in body else "four"
+                choice = {"message": {"role": "assistant", "content": text}}
+                said = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}).encode()
             writer.write(b"HTTP/1.1 %b\r\ncontent-type: application/json\r\n" % status)
             writer.write(b"content-length: %d\r\n\r\n%b" % (len(said), said))
             await writer.drain()
@@ -65,25 +70,30 @@ async def live(gate, port):
     """Do everything that handles a secret; what was answered to whom has no key, and what is left is looked at later."""
     told = []
 
+    def chat(content, **more):
+        return json.dumps({"model": "m", "messages": [{"role": "user", "content": content}], **more}).encode()
+
     async def ask(method, path, said=b"", **headers):
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         told.append(await raw(gate.port, method, path, {"x-swarmgate-key": agent, **fields}, said))
 
     agent = (await gate.operate("POST", "/keys", {"name": "a", "team": "red"})).said["key"]
-    chat = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode())
-    await ask("POST", "/v1/chat/completions", json.dumps(chat | {"user": "fail"}).encode(), x_swarmgate_wait="5s")
+    path, prompt = "/v1/chat/completions", CANARIES["prompt"]
+    answered = await raw(gate.port, "POST", path, {"x-swarmgate-key": agent}, chat(prompt))
+    assert CANARIES["answer"].encode() in answered
+    await ask("POST", path, chat(GIVEN_UP, stop="fail"), x_swarmgate_wait="5s")
+    assert b"502" in told[-1].split(b"\r\n")[0]
     await ask("POST", "/v1/files", b"{}", idempotency_key="k1")
     site = f"/to/http/ann:{CANARIES['password in a URL']}@site.test:{port}/fail?api_key={CANARIES['parameter']}"
     await ask("GET", site, private_token=CANARIES["header"], cookie=f"s={CANARIES['cookie']}")
     await ask("GET", site, authorization=f"Bearer {CANARIES['bearer of a site']}", x_swarmgate_agent="a1")
     await ask("GET", site.replace("canary-a81f", agent))  # who mistakes one place for another is told, and not shown
     await ask("GET", "/swarmgate/v1/calls", x_swarmgate_agent=agent)
-    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode(), x_swarmgate_goal=agent)
-    await ask("POST", f"/as/key={agent}/v1/chat/completions", json.dumps(chat).encode())
+    await ask("POST", path, chat(prompt), x_swarmgate_goal=agent)
+    await ask("POST", f"/as/key={agent}{path}", chat(prompt))
     await ask("GET", "/swarmgate/v1/calls")
-    await ask("POST", "/v1/chat/completions", json.dumps(chat | {"user": "refuse"}).encode())  # takes the key out
-    await ask("POST", "/v1/chat/completions", json.dumps(chat).encode())
+    await ask("POST", path, chat(prompt, stop="refuse"))  # takes the key out, and its answer had it
+    await ask("POST", path, chat("again"))
     letters = (await gate.operate("GET", "/dead")).said
     paths = [*PAGES, *[f"/dead/{one['id']}" for one in letters], *[f"/calls/{one['id']}" for one in letters]]
     return agent, [*told, *[await page(gate, path) for path in paths]]
@@ -131,7 +141,7 @@ def _open_to_all():
 
 
 @pytest.mark.usefixtures("_open_to_all")
-def test_sc_01_04_and_12_no_secret_is_left_anywhere_nor_a_core(tmp_path):
+def test_sc_01_04_11_and_12_no_secret_and_no_prompt_is_left_anywhere_nor_a_core(tmp_path):
     async def play():
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -165,6 +175,12 @@ def test_sc_01_04_and_12_no_secret_is_left_anywhere_nor_a_core(tmp_path):
             if spelling in content
         ]
         assert not found
+        kept = {where for where, content in left.items() if GIVEN_UP.encode() in content}
+        assert {where.partition("/dead/")[0] for where in kept} <= {
+            "state",
+            "answers",
+            "commands",
+        }  # `dead show` tells them
         assert not [path for path in (tmp_path / "state").rglob("*") if path.stat().st_mode & 0o077]
 
     asyncio.run(play())

@@ -45,6 +45,11 @@ async def keeping(script, folder):
     records.writes.close()
 
 
+async def numbered(stand_in, _hit, writer):
+    """Each answer has a name of its own."""
+    writer.write(whole(UNARY | {"id": f"answer-{len(stand_in.hits)}"}))
+
+
 def request(sequence, *, content="x", key=None):
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode()
     named = f"idempotency-key: {key}\r\n" if key else f"x-swarmgate-task: t\r\nx-swarmgate-op: {sequence}\r\n"
@@ -172,6 +177,35 @@ def test_a_write_that_is_on_file_and_never_went_is_free_again(tmp_path):
             assert len(running.stand_in.hits) == 1
 
     asyncio.run(scene())
+
+
+def test_ti_02_a_key_is_its_tenants_and_its_requests(tmp_path):
+    """Two teams, one idempotency key, one body: each has an effect and an answer of its own; another path or body is a mismatch."""
+
+    async def scene():
+        async with keeping(numbered, tmp_path) as (running, _):
+            scopes = {key_hash(f"sgk_{team}", b"p"): Scope(team, team) for team in ("red", "blue")}
+            running.gate.ask_for_keys(required=True).replace(b"p", scopes)
+
+            async def ask(team, path=b"/v1/chat/completions", **said):
+                raw = request(1, **{"key": "shared"} | said).replace(b"/v1/chat/completions", path)
+                named = raw.replace(b"host: g", b"host: g\r\nx-swarmgate-key: sgk_" + team)
+                status, fields, told = await send(running.port, named)
+                return status, fields.get("x-swarmgate-replayed"), told.get("id") or told["error"]["code"]
+
+            teams = (b"red", b"blue", b"red", b"blue")
+            answers = [await ask(team) for team in teams]
+            operations = [await ask(team, key=None) for team in teams]
+            others = [await ask(b"red", content="other"), await ask(b"red", b"/v1/completions")]
+            assert len(running.stand_in.hits) == 4
+            return answers, operations, others
+
+    answers, operations, others = asyncio.run(scene())
+    for first, second, *again in (answers, operations):
+        assert (first[:2], second[:2]) == ((200, None), (200, None))
+        assert first[2] != second[2]
+        assert again == [(200, "true", first[2]), (200, "true", second[2])]
+    assert others == [(422, None, "caller_write_mismatch")] * 2
 
 
 def test_sc_06_a_write_whose_key_is_revoked_before_it_goes_does_not_go_and_is_free_again(tmp_path):

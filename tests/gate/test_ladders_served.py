@@ -173,7 +173,9 @@ def test_sc_08_09_each_target_sees_its_own_key_whatever_is_asked_tried_or_reused
 
     async def play():
         async with stage(sometimes, text) as on, gpt(on.port) as client:
-            evil = {"host": "evil.example", "authorization": f"Bearer {OTHER_KEY}", "x-api-key": OTHER_KEY}
+            with pytest.raises(openai.PermissionDeniedError, match="another site"):
+                await client.chat.completions.create(**ASK, extra_headers={"host": "evil.example"})
+            evil = {"forwarded": "host=evil.example", "authorization": f"Bearer {OTHER_KEY}", "x-api-key": OTHER_KEY}
             asked = [
                 client.chat.completions.create(
                     **ASK, extra_headers=evil, extra_body={"base_url": "http://evil.example"}

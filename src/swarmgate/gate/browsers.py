@@ -3,7 +3,8 @@ Pages in a browser on this machine: none of another site may call the gate, what
 
 A gate on loopback asks nobody for a key, and every page that is open there can reach it. A browser says `Origin` or
 `Sec-Fetch-Site` where one site calls another (Fetch Standard), and a name that was rebound to 127.0.0.1 stands in `Host`. Programs
-say neither, and reach the gate by an address, by `localhost` or by a name without a dot (reliability AZ-04, AZ-05).
+say neither, and reach the gate by an address, by `localhost`, by a name without a dot or by one that nobody can register
+(`host.docker.internal`; reliability AZ-04, AZ-05).
 A browser leaves `Origin` out where it only reads, so a request is judged by all three.
 """
 
@@ -16,7 +17,8 @@ _HOME = re.compile(
     rb"(?i:https?)://(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]+){3}|\[::1\])(?::[0-9]+)?", re.IGNORECASE
 )
 _UNBINDABLE = re.compile(  # no page can have been loaded from there, or only from this machine
-    rb"(?:[^.:\[\]]*|(?:[a-z0-9-]+\.)+localhost|[0-9]+(?:\.[0-9]+){3}|\[[0-9a-f:.]+\])\.?(?::[0-9]*)?", re.IGNORECASE
+    rb"(?:[^.:\[\]]*|(?:[a-z0-9-]+\.)+(?:localhost|internal)|[0-9]+(?:\.[0-9]+){3}|\[[0-9a-f:.]+\])\.?(?::[0-9]*)?",
+    re.IGNORECASE,
 )
 
 
