@@ -17,7 +17,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import cell, refusal, there
+from swarmgate.cli.evidence import cell, plain, refusal, there
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.listing import Listing
@@ -67,17 +67,19 @@ def show(identity: LetterId, state: State = None, port: Port = USUAL_PORT, as_js
         print(json.dumps(_plain(letter), indent=2))
         return
     step = ", ".join(f"{name} {value}" for name, value in letter.step.items() if value)
-    print(
-        f"{letter.id}, given up {_when(letter.at_ms)} after {letter.attempts} sends to {letter.target} {letter.model}"
-    )
-    print(f"why: {letter.reason}. {SENTENCES[Reason(letter.reason)] if letter.reason in set(Reason) else ''}")
-    print(f"who: {step or 'nobody said'}")
-    if letter.replays:
-        print(f"sent again: {_replays(letter)}")
-    print(f"\n{letter.method} {_visible(letter.path)}")
-    for name, value in letter.headers:
-        print(f"{_visible(name)}: {_visible(value)}")
-    print()
+    sends = f"{letter.attempts} sends to {letter.target} {letter.model}"
+    sentence = SENTENCES[Reason(letter.reason)] if letter.reason in set(Reason) else ""
+    for line in (
+        f"{letter.id}, given up {_when(letter.at_ms)} after {sends}",
+        f"why: {letter.reason}. {sentence}",
+        f"who: {step or 'nobody said'}",
+        *([f"sent again: {_replays(letter)}"] if letter.replays else ()),
+        "",
+        f"{letter.method} {letter.path}",
+        *[f"{name}: {value}" for name, value in letter.headers],
+        "",
+    ):
+        print(plain(line))
     body = f"(no body: {letter.without_body})" if letter.body is None else letter.body.decode("utf-8", "replace")
     print(_visible(body))
 

@@ -19,7 +19,7 @@ from swarmgate.core.errors import BadInput
 State = Annotated[Path | None, typer.Option(help="The gate's state folder; else that of --port.")]
 Port = Annotated[int, typer.Option(min=1, max=65_535, help="The gate's data port, where no --state is given.")]
 USUAL_PORT = 8787
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@")
 
 
 def folder_of(state: Path | None, port: int) -> Path:
@@ -61,12 +61,13 @@ def cell(value: object) -> Text:
 
 
 def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows for a spreadsheet; what one would take for a formula is text (reliability AZ-11)."""
+    """Rows for a spreadsheet; what one would take for a formula is text, and nothing in a cell ends a row (reliability AZ-11)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
-        writer.writerow([f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in row])
+        told = [plain(one) if isinstance(one, str) else one for one in row]
+        writer.writerow([f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in told])
     return out.getvalue()
 
 
