@@ -53,6 +53,16 @@ def test_one_that_cannot_be_read_is_told_and_may_be_dropped(shelf, tmp_path, mon
     assert [one.id for one in shelf.letters()] == ["good"]
 
 
+def test_a_request_that_only_says_that_it_is_one_sent_again_is_kept(shelf):
+    shelf.put(letter("first"), 0)
+    shelf.put(letter("without", body=None), 0)
+    shelf.put(letter("again"), 0, "first")
+    shelf.put(letter("other", body=b'{"a": 1}'), 0, "first")
+    shelf.put(letter("long", body=None), 0, "without")
+    shelf.put(letter("none"), 0, "nothing-there")
+    assert {one.id for one in shelf.letters()} == {"first", "without", "other", "long", "none"}
+
+
 def test_a_replay_is_claimed_once(shelf):
     shelf.put(letter(), 0)
     shelf.claim("req-1", "first")

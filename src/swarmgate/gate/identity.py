@@ -28,7 +28,8 @@ _STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op":
 _KEY = "key"  # the keeper reads it, in a header only: paths stand in every log of a client
 _OTHERS = ("priority", "wait", "timeout", "effect", "ticket", _KEY)
 NAMES = (*_STEP, *_OTHERS)
-_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode(), PREFIX + _KEY.encode()})  # of gates, of whoever sends a dead letter again, and the keeper\'s
+# What gates, whoever sends a dead letter again, and the keeper read.
+_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode(), PREFIX + _KEY.encode()})
 _WORD = re.compile(rf"(?!.*{KEY_FORM})[!-~]{{1,128}}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 

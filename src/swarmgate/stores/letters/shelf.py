@@ -38,11 +38,23 @@ class Shelf:
 
         A letter that was sent again and given up again is the one that stands here (`replay_of`): it is not kept twice.
         """
-        if is_id(replay_of) and self._path(replay_of).exists():
+        if is_id(replay_of) and self._has(replay_of, letter):
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(letter)
         self.prune(now_ms)
+
+    def _has(self, identity: str, letter: Letter) -> bool:
+        """Whether the letter of this id asks for the same: any caller may say that its request is one sent again."""
+        try:
+            found = _decode(self._path(identity).read_bytes())
+        except (OSError, msgspec.DecodeError):
+            return False
+        return found.body is not None and (found.method, found.path, found.body) == (
+            letter.method,
+            letter.path,
+            letter.body,
+        )
 
     def _write(self, letter: Letter) -> None:
         path = self._path(letter.id)
