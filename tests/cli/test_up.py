@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -349,6 +350,26 @@ def test_op_07_a_start_on_a_disk_that_does_not_take_it_ends_with_one_sentence(tm
     assert codes[0] == 2
     assert set(codes) == {0, 2}
     assert codes == sorted(codes, reverse=True)  # once it runs, what it cannot keep at its end is told
+
+
+@pytest.mark.parametrize("left", ["limits.json", "ledger.sqlite3", "running"])
+def test_lg_14_a_folder_without_its_journal_is_no_first_run(tmp_path, monkeypatch, refused, left):
+    """Somebody restored the databases alone, or cleared what looked like logs: nothing tells what was used today."""
+
+    async def run(_self):
+        return 0
+
+    monkeypatch.setattr(data._Data, "run", run)
+    started = ("up", "--port", "0", "--no-control", "--state", str(tmp_path))
+    code, said = refused(*started, OPENAI_API_KEY=KEY)
+    assert (code, "first run here: budgets start full" in said) == (0, True)
+    for path in tmp_path.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (tmp_path / left).write_text('{"policy":1,"budgets":{}}' if left == "limits.json" else "")
+    code, said = refused(*started, OPENAI_API_KEY=KEY)
+    assert (code, "budgets start cold" in said, "counters start used up" in said) == (0, True, True), said
+    saved = json.loads((tmp_path / "budgets.json").read_text())["cells"]
+    assert saved["github/anonymous: requests per 3600s"]["level"] == 48
 
 
 def test_op_07_a_clock_that_was_never_set_is_told(tmp_path, monkeypatch, refused):

@@ -35,14 +35,14 @@ def test_lg_11_a_key_is_held_to_its_own_caps_and_nobody_else_to_them():
 
 
 def test_lg_11_money_is_reserved_before_anything_is_sent():
-    """Ten calls at once, each of which may cost 7,000: seven fit 50,000, whatever the target counts afterwards."""
+    """Two hundred calls at once, each of which may cost 7,000: seven fit 50,000, whatever the target counts afterwards."""
     bench = keyed(Bench(TARGET.format(port=9) + PRICE), one=["0.05 USD per 1d"])
     warm(bench.gate)
     body = json.dumps({"model": "m", "messages": [], "max_tokens": 3}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-swarmgate-key: sgk_one\r\nx-swarmgate-wait: 0s\r\ncontent-length: {len(body)}\r\n\r\n"
     doors = []
-    for _ in range(10):
-        bench.client = door = type(bench.client)(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)
+    for _ in range(200):
+        bench.client = door = type(bench.client)(bench.gate.front, bench.gate.sweep, bench.gate.doors, 201)
         door.connection_made(type(bench.wire)())
         door.data_received(head.encode() + body)
         doors.append(door)
@@ -54,7 +54,7 @@ def test_lg_11_money_is_reserved_before_anything_is_sent():
     for end in sent:
         end.data_received(whole(UNARY))  # 9 of prompt and 3 of output: 15,000 each
     assert (cell.level, cell.pending) == (7 * 15_000, 0)
-    assert bench.ends.count("deferred") == 3
+    assert bench.ends.count("deferred") == 193
     assert not bench.bugs
 
 

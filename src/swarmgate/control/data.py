@@ -21,6 +21,7 @@ from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
 from swarmgate.control.pricing import keep
 from swarmgate.control.reload import Reload
+from swarmgate.core.book import Book
 from swarmgate.core.errors import BadInput
 from swarmgate.core.learning import Revision as LearnedRevision
 from swarmgate.core.lesson import Lesson
@@ -46,6 +47,7 @@ from swarmgate.wiring import gate, plan
 YOUNG_OBJECTS = 10_000  # between two looks for cycles: a call makes some hundred objects, and its end frees them
 STARTS_WITHIN_S: Final = 60.0
 MOST_TOLD: Final = 50_000
+LEFT_BY_A_GATE: Final = ("limits.json", "ledger.sqlite3", "writes.sqlite3")  # beside its journal
 EARLIEST_MS: Final = 1_767_225_600_000  # 2026-01-01: there was no gate before
 REFUSED: Final = 2  # cli/exits.py: USAGE
 UNREACHABLE: Final = 3
@@ -215,23 +217,15 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
     """The state folder is ours while this lasts; limits have the revisions that they had there."""
     state = setting.state
     try:
+        has_worked = any((state / name).exists() for name in LEFT_BY_A_GATE)
         in_force = InForce(state, now_ms)
         in_force.not_before(newest_policy(state / FOLDER))
         adopted = in_force.adopt(limits_of(served), AT_START, now_ms)
         budgets = {**served.budgets, **adopted}
         others = served.caps.limits_of if served.caps is not None else lambda _budget: None
-        kept = snapshot.begin(state, now_ms, budgets, others, journal=newest(state / FOLDER))
+        kept = snapshot.begin(state, now_ms, budgets, others, journal=newest(state / FOLDER) or int(has_worked))
         if kept.book.birth_ms == kept.book.now_ms:  # before the book may be saved, whatever becomes of this start
-            restored = counters.restore(
-                state / FOLDER, kept.book, lambda name: budgets.get(name) or others(name), now_ms, named=budgets
-            )
-            told = (
-                f"; {restored.counters} counters go on from the most that is known of them" if restored.counters else ""
-            )
-            if restored.damaged:
-                told += (
-                    f"; {restored.damaged} damaged lines of the journal are taken for as much use as they may have told"
-                )
+            told = _restored(state / FOLDER, kept.book, budgets, others, now_ms)
             kept = kept._replace(sentence=kept.sentence + told)
         in_force.save()
         if served.egress is not None:
@@ -254,6 +248,21 @@ def _limits_in_force(served: Plan, setting: Setting, now_ms: int) -> Iterator[tu
             snapshot.finish(state, kept, journal=newest(state / FOLDER))
         except OSError as error:
             setting.say(f"{state} cannot keep the budgets ({error.strerror}): the next start is cold")
+
+
+def _restored(
+    folder: Path, book: Book, budgets: Mapping[str, Limits], others: Callable[[str], Limits | None], now_ms: int
+) -> str:
+    """Let the counters of a cold book hold what was used of them; what there is to be said of it. Errors: OSError."""
+    if not newest(folder):
+        used_up = counters.use_up(book, budgets, now_ms)
+        why = "no journal tells what was used of them; restore it, or begin in another folder"
+        return f"; {used_up} counters start used up: {why}" if used_up else ""
+    found = counters.restore(folder, book, lambda name: budgets.get(name) or others(name), now_ms, named=budgets)
+    told = f"; {found.counters} counters go on from the most that is known of them" if found.counters else ""
+    if found.damaged:
+        told += f"; {found.damaged} damaged lines of the journal are taken for as much use as they may have told"
+    return told
 
 
 class _Data:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from life import route, rung
 from swarmgate.core import kernel
+from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Book, Take, Usage
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.passage import touch
@@ -251,6 +252,15 @@ def test_the_last_row_may_lie_in_an_older_segment(tmp_path):
     counters.restore(tmp_path, third.book, {"day": DAY, "tokens": DAY}.get, third.now_ms)
     third.call(2, 5, 1)
     assert sum(counters.last(tmp_path)["tokens"].values()) == 13
+
+
+def test_lg_14_where_nothing_tells_what_was_used_counters_are_used_up_for_their_window():
+    book = Book(1_600_000_000_000)
+    assert counters.use_up(book, {"day": DAY, "rate": RATE}, book.birth_ms) == 1
+    assert "rate" not in book.cells
+    asked = Take("x", "x", 1, 0, ((("day", 1, 0),),), 60_000)
+    assert isinstance(kernel.take(book, asked, book.birth_ms), Denied)
+    assert isinstance(kernel.take(book, asked, book.birth_ms + DAY_MS + 3_600_000), Granted)
 
 
 def test_nothing_was_counted(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from swarmgate.core.errors import BadInput
-from swarmgate.stores.sql.ledger import FILE, Ledger
+from swarmgate.stores.sql.ledger import FILE, Ledger, wal_bytes
 from swarmgate.stores.sql.tables import calls, metadata
 
 
@@ -133,3 +133,28 @@ def test_a_transaction_is_whole(tmp_path):
         fail()
     with ledger.connection() as link:
         assert link.execute(text("SELECT count(*) FROM calls")).scalar_one() == 0
+
+
+def test_lg_06_whoever_reads_for_long_keeps_nobody_from_writing_and_the_log_is_given_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("swarmgate.stores.sql.ledger._WAL_BYTES", 200_000)
+    writer, reader = Ledger.opened(tmp_path), Ledger.to_read(tmp_path)
+
+    def write(batch, most=50):
+        with writer.connection() as link:
+            link.execute(calls.insert(), [{"id": f"c{batch}-{n}", "agent": "a" * 500} for n in range(most)])
+
+    counted = text("SELECT count(*) FROM calls")
+    with reader.connection() as link:
+        assert link.execute(counted).scalar_one() == 0  # and it goes on reading this
+        for batch in range(60):
+            write(batch)
+        assert link.execute(counted).scalar_one() == 0
+        grown = wal_bytes(tmp_path)
+        assert grown > 1_500_000
+    reader.close()
+    write(60)  # the first commit with nobody in the way puts it into the file, the next one begins anew
+    write(61)
+    assert wal_bytes(tmp_path) <= 200_000
+    with writer.connection() as link:
+        assert link.execute(counted).scalar_one() == 62 * 50
+    writer.close()

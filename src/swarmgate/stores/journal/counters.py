@@ -13,7 +13,7 @@ A line that is damaged without a loss of power may have said that more was used,
 a line which is left took of it: a damaged file grants nothing anew either (reliability LG-08), and it is told.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,6 +100,15 @@ def restore(
         touch(book.cells[name], now_ms)
         restored += 1
     return Restored(restored, last.damaged)
+
+
+def use_up(book: Book, budgets: Mapping[str, Limits], now_ms: int) -> int:
+    """Let every counter hold all that it may, for nothing is left that tells what was used of it; how many there are."""
+    named = {name: limits for name, limits in budgets.items() if limits.kind is BudgetKind.COUNTER}
+    for name, limits in named.items():
+        define(book, name, limits)
+        charge(book.cells[name], limits.burst, now_ms)
+    return len(named)
 
 
 def _take_most(cell: BudgetCell, heard: BudgetCell) -> None:
