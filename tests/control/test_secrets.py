@@ -182,6 +182,7 @@ def test_sc_01_04_11_and_12_no_secret_and_no_prompt_is_left_anywhere_nor_a_core(
             "commands",
         }  # `dead show` tells them
         assert not [path for path in (tmp_path / "state").rglob("*") if path.stat().st_mode & 0o077]
+        assert not (tmp_path / "state").stat().st_mode & 0o022
 
     asyncio.run(play())
 

@@ -44,3 +44,14 @@ def test_a_start_of_the_machine_has_one_name_for_all_or_for_nobody(tmp_path, mon
     assert DISK.boot_id() == DISK.boot_id() != ""
     monkeypatch.setattr(disk, "BOOT_ID", tmp_path / "none")
     assert str(os.getpid()) in DISK.boot_id()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0o777, 0o755), (0o775, 0o755), (0o755, 0o755), (0o700, 0o700), (0o1777, 0o1755)]
+)
+def test_sc_04_in_a_folder_that_was_there_nobody_else_may_write_any_more(tmp_path, before, after):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(before)
+    DISK.make(folder)
+    assert folder.stat().st_mode & 0o7777 == after

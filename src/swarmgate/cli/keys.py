@@ -27,6 +27,7 @@ from swarmgate.control import link
 from swarmgate.control.pricing import kept
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
+from swarmgate.engine.disk import DISK
 from swarmgate.stores.journal.audit import Audit
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _done(folder: Path, act: Callable[["KeyOffice"], Awaitable[Any]], *, is_firs
 
     try:
         if is_first:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            DISK.make(folder)
         with closing(AgentKeys.opened(there(folder))) as keys:
             return asyncio.run(_act(folder, keys, act))
     except BadInput as bad:

@@ -7,12 +7,14 @@ Nothing here decides; who keeps what, and what a lost file means, stands in stor
 import errno
 import mmap
 import os
+import stat
 from collections.abc import Callable
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from swarmgate.ports import FileFacts
 
+_OTHERS_WRITE = 0o022
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux
 
 
@@ -27,8 +29,11 @@ class SystemDisk:
             return f"process {os.getpid()}"
 
     def make(self, folder: Path) -> None:
-        """A folder for its owner alone, if there is none."""
+        """A folder for its owner alone, if there is none; in one of ours others may no longer write: they could put files in (SC-04)."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        if status.st_mode & _OTHERS_WRITE and status.st_uid == os.geteuid():
+            folder.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
 
     def names(self, folder: Path) -> list[str]:
         """What lies in a folder; nothing if there is none."""
@@ -43,8 +48,8 @@ class SystemDisk:
 
     def facts(self, path: Path) -> FileFacts:
         """How long it is, and when it was changed."""
-        stat = path.stat()
-        return FileFacts(stat.st_size, int(stat.st_mtime * 1_000))
+        found = path.stat()
+        return FileFacts(found.st_size, int(found.st_mtime * 1_000))
 
     def read(self, path: Path, offset: int = 0, most: int = -1) -> bytes:
         """What stands there from `offset` on."""
