@@ -26,12 +26,12 @@ keys = {{ only = "env:KEY" }}
 KEYS = {"red": "sgk_red", "blue": "sgk_blue"}
 
 
-async def echo(_stand_in, hit, writer):
+async def echo(stand_in, hit, writer):
     """The marker of the request, whole or piece by piece; now and then the connection breaks instead."""
     marker = hit.said["messages"][0]["content"]
-    chance = Random(marker)
+    chance = Random(f"{marker}{len(stand_in.hits)}")
     await asyncio.sleep(chance.random() / 50)
-    if chance.random() < 0.1:
+    if chance.random() < 0.03:
         writer.close()
         return
     if not hit.said.get("stream"):
