@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarmgate.core.backoff import LONGEST_PAUSE_MS
 from swarmgate.core.errors import BadInput
 from swarmgate.core.hidden_value import MICRO, RevisionReason
-from swarmgate.core.learning import LONGEST_PAUSE_MS, Ceilings, Learned, LearnedLimit, Quantity
+from swarmgate.core.learning import Ceilings, Learned, LearnedLimit, Quantity
 from swarmgate.core.outcome import Signal, classify
 
 OK = classify(Signal(200))

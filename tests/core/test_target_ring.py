@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarmgate.core.backoff import LONGEST_PAUSE_MS
 from swarmgate.core.circuit import FEWEST_RESULTS, Circuit
 from swarmgate.core.outcome import Ending, QuotaLeft, Signal, classify
 from swarmgate.core.reasons import Reason
-from swarmgate.core.target_ring import LONGEST_PAUSE_MS, ONLY_KEY, TargetRing
+from swarmgate.core.target_ring import ONLY_KEY, TargetRing
 from swarmgate.core.view import STALLED_MS, BudgetState
 
 OK = classify(Signal(200))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from swarmgate.core.book import LEASE_MS
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.scenario_file import parse
 from swarmgate.lab.sim import measures
@@ -28,7 +29,6 @@ target = "host"
 agents = 40
 per_minute = 12
 """
-LEASE_MS = 60_000
 
 
 def ran(text, *faults, seed=1):
@@ -195,7 +195,7 @@ warmup_s = 15
 name = "api"
 [[targets.limits]]
 kind = "sliding_log"
-limit = 600
+limit = 300
 window_ms = 60_000
 
 [[loads]]
@@ -203,7 +203,7 @@ name = "urgent"
 kind = "fetch"
 priority = "P0"
 target = "api"
-agents = 10
+agents = 5
 per_minute = 6
 arrivals = "open"
 deadline_s = 20
@@ -212,7 +212,7 @@ deadline_s = 20
 name = "bulk"
 kind = "fetch"
 target = "api"
-agents = 100
+agents = 50
 per_minute = {per_minute}
 arrivals = "open"
 deadline_s = 20

@@ -75,6 +75,16 @@ class Leaky(BookDecider):
         return super().decide(operations, now_ms)
 
 
+class Rounded(BookDecider):
+    """Counts whole units only."""
+
+    def decide(self, operations, now_ms):
+        replies = super().decide(operations, now_ms)
+        for cell in self.book.cells.values():
+            cell.level = cell.level // cell.scale * cell.scale
+        return replies
+
+
 CALLS = [(0, 5, 0, 0, 0)] * 4
 
 
@@ -92,6 +102,7 @@ CALLS = [(0, 5, 0, 0, 0)] * 4
         (Forgetful, "test_a_large_caller_is_not_starved_by_small_ones", (2,)),
         (Terse, "test_a_denial_changes_nothing_and_names_every_blocker", (CALLS * 3, 9, 30)),
         (Naive, "test_a_clock_that_steps_back_never_credits_an_instant_twice", ([0, 0, 0, -900, 900, -900, 900],)),
+        (Rounded, "test_no_unit_is_lost_or_made_up_at_any_pace", ((7, 900), 20, [(0, 3), (100, 0), (0, 1)])),
         (Leaky, "test_slots_are_never_more_than_their_number", ([(400, 0, 0, 0, 0)] * 9,)),
     ],
 )

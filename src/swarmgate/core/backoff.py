@@ -13,6 +13,7 @@ from swarmgate.core.errors import BadInput
 BASE_MS = 1_000
 OWN_CAP_MS = 20_000  # times at most 1.5 = 30 s
 LONGEST_MS = 30_000
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1_000, 60_000
 _ONE = 1 << 32
 _ENOUGH_DOUBLINGS = 15  # 1 ms * 2^15 is beyond the cap
 
@@ -21,6 +22,11 @@ def jitter(request_id: str, attempt: int) -> int:
     """The fraction u, in [0, 2^32): the same for the same call and attempt."""
     named = f"{attempt}:{request_id}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(named, digest_size=4).digest())
+
+
+def longer_pause_ms(last_ms: int) -> int:
+    """How long a target rests that refused and gave no hint: 1, 2, 4 ... 60 s; `last_ms` 0 = it accepted something since."""
+    return min(LONGEST_PAUSE_MS, 2 * last_ms or FIRST_PAUSE_MS)
 
 
 def delay_ms(request_id: str, attempt: int, hint_ms: int | None = None, base_ms: int = BASE_MS) -> int:

@@ -11,6 +11,7 @@ from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, Line
 
 UNKNOWN_SEQUENCE = CLASS_STEP - 1
+LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
 STAY_MS = 5_000  # how long a ticket that is due keeps its place without being claimed
 
 

@@ -18,7 +18,7 @@ FIRST_OPEN_MS = 5_000
 LONGEST_OPEN_MS = 60_000
 PROBE_LOST_MS = 10_000  # a probe whose result never came no longer holds the next one back
 
-_ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})
+ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})  # answers of a target that is well
 
 
 class Circuit(StrEnum):
@@ -73,7 +73,7 @@ class Breaker:
             return False
         if self.state is Circuit.HALF_OPEN:
             return self._probed(outcome, now_ms)
-        if outcome.kind in _ALIVE:
+        if outcome.kind in ALIVE:
             self._alive.add(now_ms)
         elif outcome.breaks:
             self._failed.add(now_ms)
@@ -87,7 +87,7 @@ class Breaker:
 
     def _probed(self, outcome: Outcome, now_ms: int) -> bool:
         self._probe_until_ms = 0
-        if outcome.kind in _ALIVE:
+        if outcome.kind in ALIVE:
             self._forget()
             self._change(Circuit.CLOSED, now_ms)
             return True

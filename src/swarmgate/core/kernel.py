@@ -7,7 +7,7 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 """
 
 from swarmgate.core.answers import Denied, Granted, Revised
-from swarmgate.core.book import Book, BudgetCell, Lease, Take, Used
+from swarmgate.core.book import LEASE_MS, Book, BudgetCell, Lease, Take, Used
 from swarmgate.core.denial import deny
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
@@ -15,7 +15,6 @@ from swarmgate.core.line import holds_back, leave
 from swarmgate.core.passage import charge, count, end_hold, hold, touch
 
 CLOCK_STEP_MS = 1_000
-ADOPTED_MS = 60_000  # the longest that a reservation lasts unrenewed (core/queueing.py: LEASE_MS)
 _new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
 _LEASES = BudgetKind.LEASES  # a member of an enumeration takes 0.1 us to look up, and a settlement asks for each budget
 COLD = "cold"  # the hold of a store that cannot know who still holds
@@ -192,7 +191,7 @@ def _adopt(cell: BudgetCell, lease: str, told: int, now_ms: int) -> None:
     """Places in use that were granted without this store are held from now on; nothing is no hold."""
     units = min(told, EXACT - 1 - cell.pending)
     if units > 0:
-        hold(cell, lease, units, now_ms + ADOPTED_MS)
+        hold(cell, lease, units, now_ms + LEASE_MS)
 
 
 def release(book: Book, lease: str, names: tuple[str, ...], raw_ms: int) -> int:

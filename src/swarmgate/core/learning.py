@@ -11,6 +11,7 @@ this uses 91 to 100 % at <= 0.4 % refusals, 1.7 % where a window holds only thre
 from enum import StrEnum
 from typing import NamedTuple
 
+from swarmgate.core.backoff import longer_pause_ms
 from swarmgate.core.compiler import HEADROOM_PERCENT
 from swarmgate.core.errors import BadInput
 from swarmgate.core.hidden_value import MICRO, HiddenValue, RevisionReason
@@ -19,8 +20,6 @@ from swarmgate.core.outcome import Kind, Outcome
 PROBE_MS = 10_000  # near the limit, a window shorter than this proves too little ...
 PROBE_SENDS = 10  # ... and so does one with fewer sends
 USED_PERCENT = 75  # a window that carried less proves nothing about more (TCP's congestion window validation)
-FIRST_PAUSE_MS = 1_000
-LONGEST_PAUSE_MS = 60_000
 BURST_SHARE = 16  # a burst costs its size in rate when it is compiled: at most 1/16 of the window
 
 _LIMITS = frozenset({Kind.RATE, Kind.CONCURRENCY})
@@ -253,7 +252,7 @@ class LearnedLimit:
             return None
         self._decided_ms = now_ms
         if not outcome.hint_ms:
-            self._own_pause_ms = min(LONGEST_PAUSE_MS, 2 * self._own_pause_ms or FIRST_PAUSE_MS)
+            self._own_pause_ms = longer_pause_ms(self._own_pause_ms)
         self._pause(now_ms, outcome.hint_ms or self._own_pause_ms)
         self._open_window(self.paused_until_ms)
         if not self._heard:

@@ -9,11 +9,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from swarmgate.core.book import Demand
+from swarmgate.core.compiler import FINEST
 from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Learned, LearnedLimit, Revision
 from swarmgate.core.limits import LONGEST_LEVEL_WINDOW_MS, BudgetKind, Limits
 
-FINEST = 1_000  # a learned rate is kept in thousandths of a unit per window
 REMEMBERED = 256  # revisions per lesson; the journal has them all
 RATE = ":learned:rate"
 CAP = ":learned:cap"

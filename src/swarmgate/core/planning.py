@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted
-from swarmgate.core.book import STAY_MS, Book, Demand, Take, Usage
+from swarmgate.core.book import LEASE_MS, STAY_MS, Book, Demand, Take, Usage
 from swarmgate.core.limits import EXACT, Limits
 from swarmgate.core.line import CLASS_STEP, changed
 from swarmgate.core.view import copied
 from swarmgate.core.waiting import LOOK_AT_MOST
 
 DELIVERED_MS = 20  # until a request is no longer on its way
-LEASE_MS = 60_000  # beyond what a step lasts: its reservations end by word, as those of a call do
 USUAL_MS = 1_000  # how long somebody who waits already will take
 NOTHING_FRESH: Mapping[str, Limits] = MappingProxyType({})
 MOST_BACKLOG = 1_000

@@ -7,7 +7,7 @@ in core/call.py, or what several of them share.
 """
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
-from swarmgate.core.book import STAY_MS, Demand, Take, first_score
+from swarmgate.core.book import LEASE_MS, STAY_MS, Demand, Take, first_score
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.commands import (
     ABORT,
@@ -30,7 +30,6 @@ from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
 from swarmgate.core.rungs import Tried, count_fit, remember, step_to
 
-LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
 RENEW_MS = 30_000
 CANDIDATES = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
 ASK_STORE_AGAIN_MS = 250

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from swarmgate.core.backoff import delay_ms
 from swarmgate.core.effect import Effect
 from swarmgate.core.outcome import Ending, Outcome, Verdict
+from swarmgate.core.patience import FIRST_CONTENT_MS
 from swarmgate.core.recent import RecentCount
 
 MOST_RETRIES = 3  # 4 sends, rungs included
-RUNG_MS = 8_000  # essay A: a primary that takes longer is worth leaving
+RUNG_MS = FIRST_CONTENT_MS  # who would wait for longer than a slow primary may take goes to the next rung
 BUDGET_SECONDS = 10
 BUDGET_PERCENT = 10
 BUDGET_PER_SECOND = 1

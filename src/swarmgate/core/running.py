@@ -6,13 +6,12 @@ before the first content reached the client; a write whose answer was lost is ne
 """
 
 from swarmgate.core.answers import BlockKind
-from swarmgate.core.book import Used
+from swarmgate.core.book import LEASE_MS, Used
 from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
 from swarmgate.core.effect import Effect
 from swarmgate.core.events import Content, Delivered, Ended, GivenUp, Lost, LostKind, Progress
 from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, classify
 from swarmgate.core.queueing import (
-    LEASE_MS,
     RENEW_MS,
     Commands,
     connect,

@@ -6,17 +6,15 @@ host rests. A pause is the host's hint, else 1, 2, 4 ... 60 s; refusals of sends
 event with it. The breaker is separate: a refusal proves that the host is there (design 4: Learning).
 """
 
-from swarmgate.core.circuit import Breaker, Circuit
+from swarmgate.core.backoff import longer_pause_ms
+from swarmgate.core.circuit import ALIVE, Breaker, Circuit
 from swarmgate.core.outcome import Kind, Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 from swarmgate.core.view import STALLED_MS, BudgetState, KeyView
 
 ONLY_KEY = ""
-FIRST_PAUSE_MS = 1_000
-LONGEST_PAUSE_MS = 60_000
 
 _REFUSALS = frozenset({Kind.RATE, Kind.DAILY})
-_ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})
 
 
 class TargetRing:
@@ -58,7 +56,7 @@ class TargetRing:
         """Learn what a send came to; True if who waits for this host should ask again."""
         before = self._breaker.state
         changed = self._breaker.observe(outcome, sent_ms, now_ms)
-        if outcome.kind in _ALIVE:
+        if outcome.kind in ALIVE:
             if sent_ms > self._decided_ms:
                 self._own_pause_ms = self.refused_since_ms = 0
         elif outcome.kind in _REFUSALS:
@@ -106,6 +104,6 @@ class TargetRing:
         if sent_ms > self._decided_ms:
             self._decided_ms = now_ms
             if not hint_ms:
-                self._own_pause_ms = min(LONGEST_PAUSE_MS, 2 * self._own_pause_ms or FIRST_PAUSE_MS)
+                self._own_pause_ms = longer_pause_ms(self._own_pause_ms)
                 self.pause(now_ms + self._own_pause_ms)
         self.pause(now_ms + (hint_ms or 0))

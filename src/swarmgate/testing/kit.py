@@ -10,7 +10,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swarmgate.core.answers import BlockKind, Denied, Granted, Revised
@@ -145,7 +145,7 @@ class StoreChecks:
     ) -> None:
         """What fits is what exact fractions say, from one unit a day to a million a second, over years."""
         (quota, window_ms), now_ms = pace, LATER_MS
-        assume(burst * window_ms + quota < EXACT)
+        burst = min(burst, (EXACT - 1 - quota) // window_ms)
         level = max(Fraction(0), burst - Fraction(quota * (LATER_MS - START_MS), window_ms))  # it may be cold still
         desk = WarmStore(self.make(), a=Limits(BudgetKind.LEVEL, burst=burst, quota=quota, window_ms=window_ms))
         for number, (wait_ms, part) in enumerate(steps):
