@@ -8,7 +8,10 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import stage, warm
+from stage import DONE, LAST, STREAM_HEAD, framed, stage, token, warm
+from test_front import TEXT as STREAMED
+from test_front import request
+from test_relay import started
 from wires import Bench
 
 from eventually import eventually
@@ -80,6 +83,25 @@ def test_a_pause_holds_everybody_and_its_end_lets_them_go():
     assert {one["target"]: one["state"] for one in seen["targets"]} == {"up": "paused", "other": "ready"}
     assert [answer.status_code for answer in answers] == [200] * 5
     assert nothing == []
+
+
+def test_op_06_after_a_pause_nothing_leaves_and_what_runs_ends_as_it_would():
+    bench, end, wire = started(stream=True, text=STREAMED.replace("[routes]", 'limits = ["600 per 60s"]\n[routes]'))
+    end.data_received(STREAM_HEAD + framed(token("a")))
+    bench.gate.operator.pause("up")
+    sent = len(wire.written)
+    shown, bench.client = bench.wire, type(bench.client)(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)
+    bench.client.connection_made(type(bench.wire)())
+    bench.client.data_received(request(body=b'{"model": "fast"}'))
+    bench.pass_time(1_000)
+    while bench.dialler.dials:
+        bench.dialler.succeed()
+    bench.pass_time(5_000)
+    assert len(wire.written) == sent
+    assert not any(other.written for _, other in bench.dialler.opened[1:])
+    end.data_received(framed(token("b")) + framed(DONE) + LAST)
+    assert bench.ends == ["answered"]
+    assert b"".join(shown.written).endswith(DONE + b"\r\n" + LAST)
 
 
 def test_one_budget_may_be_paused_alone():

@@ -121,7 +121,10 @@ class Operator:
             shared = [one for rung in rungs for route in rung.routes.values() for one in taken(route)]
             shown = ", ".join(dict.fromkeys(one for one in shared if one in self._directory.published))
             if rungs and not shown:
-                raise BadInput("name", f"{name[:80]!r} is a target without limits; only a limit can be held or changed")
+                raise BadInput(
+                    "name",
+                    f"{name[:80]!r} is a target without limits; only a limit can be held or changed: write one into the file, which is read again at SIGHUP",
+                )
             others = f"its calls take from {shown}; name one of them" if shown else "`budgets` lists what there is"
             raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one of its own; {others}")
         return names
