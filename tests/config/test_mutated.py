@@ -98,21 +98,27 @@ def mutated(changes):
     return text
 
 
+def served_or_refused(text):
+    """The budgets that the configuration makes, or every place and reason for which it is refused."""
+    try:
+        return wiring.plan(parse(text, {"KEY": "sk"})).budgets.values(), []
+    except FileError as refused:
+        return [], [(problem.field, problem.reason) for problem in refused.problems]
+    except BadInput as bad:  # what only the whole shows
+        return [], [(bad.field, bad.reason)]
+
+
 @given(mutations)
 @example([("word", 0, "listen")])
 @settings(max_examples=300, deadline=None)
 def test_op_01_a_changed_configuration_is_refused_with_a_reason_or_can_be_served(changes):
-    try:
-        read = parse(mutated(changes), {"KEY": "sk"})
-    except FileError as refused:
-        assert refused.problems
-        assert all(problem.reason for problem in refused.problems)
-        return
-    try:
-        served = wiring.plan(read)
-    except BadInput as bad:  # what only the whole shows
-        assert (bad.field != "", bad.reason != "") == (True, True)
-        return
-    for limits in served.budgets.values():
+    budgets, refused = served_or_refused(mutated(changes))
+    assert all(field and reason for field, reason in refused)
+    for limits in budgets:
         assert 1 <= limits.burst <= EXACT
         assert 0 <= limits.quota * max(1, limits.window_ms) <= 2**53 * 1_000
+
+
+def test_a_good_one_is_served():
+    budgets, refused = served_or_refused(GOOD)
+    assert (len(budgets) > 5, refused) == (True, [])
