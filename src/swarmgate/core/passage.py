@@ -1,7 +1,7 @@
 """
 What the passing of time does to a budget: draining, forgetting, expiry; and the two ways to fill it.
 
-Part of the kernel (its twin: stores/valkey/kernel.lua). An expired reservation is charged at its own instant: charged
+Part of the kernel (its twin: stores/valkey/passage.lua). An expired reservation is charged at its own instant: charged
 earlier it would drain for time that had passed before it (over-admission), charged later it would not drain at all.
 """
 

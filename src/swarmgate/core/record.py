@@ -1,8 +1,8 @@
 """
 The live record of a call, and the frozen things it refers to. Only the core changes it.
 
-`Route` is one way to serve a call (a deployment with one key): which budgets it takes from and which connection it
-needs. `Plan` is all ways, rung by rung. `client` and `wire` are handles of the adapters, opaque here.
+`Route` is one way to serve a call (a deployment with one key): which budgets it takes from. `Rung` is all of one deployment,
+and a call has one or several. `client` and `wire` are handles of the adapters, opaque here.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from swarmgate.core.estimate import Charge
 from swarmgate.core.lesson import Lesson
 from swarmgate.core.limits import CLASSES
 from swarmgate.core.outcome import Outcome, QuotaLeft
+from swarmgate.core.patience import FIRST_CONTENT_MS, USUAL_WAIT_MS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.rungs import Tried
@@ -312,8 +313,8 @@ class Call:
         self.rank = rank
         self.arrived_ms = arrived_ms
         self.deadline_ms = arrived_ms + 300_000
-        self.wait_until_ms = arrived_ms + 20_000
-        self.content_ms = 8_000
+        self.wait_until_ms = arrived_ms + USUAL_WAIT_MS
+        self.content_ms = FIRST_CONTENT_MS
         self.score = _FIRST_SCORES[rank]
         self.step = _UNATTRIBUTED
         self.effect = Effect.READ
