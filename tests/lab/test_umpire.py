@@ -2,14 +2,17 @@
 
 import pytest
 
+from life import rung
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Book, Take, first_score
 from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
 from swarmgate.lab.faults import Fault
 from swarmgate.lab.scenario import ConcurrencyLimit, Target
 from swarmgate.lab.sim import measures
+from swarmgate.lab.sim.idleness import LOOK_AT_MOST, leaders
 from swarmgate.lab.sim.seeds import small
 from swarmgate.lab.sim.target import Request, SimTarget
 from swarmgate.lab.sim.umpire import EVERY_PROMISE, Umpire
@@ -107,6 +110,15 @@ def test_who_sleeps_longer_than_the_store_said_idles(monkeypatch):
     world = World(small("planner"), 1, ())
     world.run()
     assert any("slept that could run" in sentence for sentence in violations(world))
+
+
+def test_who_stands_right_behind_the_head_of_a_line_is_looked_at_too():
+    room, rungs = Room(), (rung(),)
+    calls = [Call(f"c{number}", rungs, room, rank=1, arrived_ms=0) for number in range(9)]
+    for number, call in enumerate(calls):
+        call.score, call.standing = number, ("a", "b") if number == 8 else ("a",)
+        room.wait(call, 1_000)
+    assert leaders(room) == [*calls[:LOOK_AT_MOST], calls[8]]
 
 
 def test_a_settlement_that_is_lost_is_seen_before_its_lease_lapses(monkeypatch):

@@ -1,8 +1,11 @@
 """
-Whether work waits that could run: the leaders of a process's lines, and the budgets as they are now (design 2: P5).
+Whether work waits that could run: who stands first in a process's lines, and the budgets as they are now (design 2: P5).
 
 Looked at from outside, with the kernel's own tests but without taking anything.
 """
+
+from heapq import nsmallest
+from itertools import chain
 
 from swarmgate.core.book import Book, BudgetCell, Take
 from swarmgate.core.line import holds_back
@@ -11,16 +14,17 @@ from swarmgate.core.record import Call
 from swarmgate.core.view import BudgetState
 from swarmgate.core.waiting import Room
 
+LOOK_AT_MOST = 3  # of each line: who stands behind may pass a head that waits for something else
+
 
 def leaders(room: Room) -> list[Call]:
-    """Of each line that calls of this process stand in, the first that sleeps, unless it waits for a key."""
-    first: dict[str, Call] = {}
+    """Of each line that calls of this process stand in, the first few that sleep, unless they wait for a key."""
+    lines: dict[str, list[Call]] = {}
     for call in room.sleeping:
         for line in () if call in room.keyless else call.standing:
-            best = first.get(line)
-            if best is None or (call.score, call.id) < (best.score, best.id):
-                first[line] = call
-    return list(dict.fromkeys(first.values()))
+            lines.setdefault(line, []).append(call)
+    first = (nsmallest(LOOK_AT_MOST, calls, key=lambda call: (call.score, call.id)) for calls in lines.values())
+    return list(dict.fromkeys(chain.from_iterable(first)))
 
 
 def could_run(book: Book, call: Call, now_ms: int) -> bool:

@@ -254,7 +254,7 @@ class World:
         }
 
     def _probe(self) -> None:
-        """Who leads a line, could run, and sleeps on although it could run at the last looks too, idles."""
+        """Who stands first in a line, could run, and sleeps on although it could run at the last looks too, idles."""
         idle: dict[Call, tuple[int, int]] = {}
         for gate in self.gates:
             if gate.steady():
