@@ -243,6 +243,9 @@ def test_llm_gateways_56_57_se_08_a_dead_stream_is_noticed(comments):
             end.data_received(framed(b": ping\n\n"))
     assert wire.closing
     assert bench.ends == ["failed"]
+    said = b"".join(bench.wire.written)
+    assert b'"code":"target_slow"' in said  # the caller's own time has another name: see UP-06
+    assert b"[DONE]" not in said
 
 
 def test_llm_gateways_66_the_time_to_the_first_token_is_not_the_time_of_the_whole():
@@ -331,22 +334,6 @@ def test_llm_gateways_14_the_newest_hint_counts():
     assert bench.ends == ["answered"]
     assert 9_000 <= waits[0] <= 20_000
     assert 107_000 <= waits[1] <= 130_000
-
-
-@pytest.mark.parametrize("counted", [True, False], ids=["counted", "not counted"])
-def test_llm_gateways_51_what_was_generated_before_the_caller_left_is_charged(counted):
-    bench, end = begun(b'{"model":"m","stream":true,"max_tokens":5,"stream_options":{"include_usage":true}}')
-    before = tokens(bench)
-    end.data_received(STREAM_HEAD + framed(token("a")))
-    for _ in range(40):  # more than it was to be
-        end.data_received(framed(token("b")))
-    if counted:
-        bench.pass_time(6_000)
-    bench.client.connection_lost(None)
-    drained = 900_000 * 80 // 100 * (6 if counted else 0) // 60
-    assert bench.ends == ["cancelled"]
-    assert bench.reserved == 0
-    assert 40 <= tokens(bench) - max(0, before - drained) <= 50
 
 
 def test_llm_gateways_52_an_error_is_no_output():

@@ -22,6 +22,7 @@ from stage import (
     warm,
     whole,
 )
+from test_front import request
 
 from eventually import eventually
 
@@ -281,6 +282,38 @@ def test_se_09_a_gate_that_stops_tells_whoever_is_still_there():
                 await texts(stream)
             assert on.ends == ["failed", "failed"]
             warm(on.gate)  # leases lapse by themselves
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["usage asked for", "usage added"])
+def test_se_01_characters_that_are_cut_at_every_byte_are_the_same_bytes(asks):
+    """No byte is decoded on its way, and none becomes U+FFFD."""
+    text = "h\u00e9 \u4e2d\u6587 \U0001f9ec\U0001f469\u200d\U0001f52c \ufeff"
+    payload = b"".join(
+        b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % one.encode() for one in (text, text[::-1])
+    )
+
+    async def drips(_stand_in, _hit, writer):
+        writer.write(STREAM_HEAD)
+        for at in range(len(payload)):
+            writer.write(framed(payload[at : at + 1]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        writer.write(framed(FINISH + USAGE + DONE) + LAST)
+
+    async def play():
+        async with stage(drips) as on:
+            body = b'{"model":"m","stream":true%b}' % (b',"stream_options":{"include_usage":true}' if asks else b"")
+            reader, writer = await asyncio.open_connection("127.0.0.1", on.port)
+            writer.write(request("/v1/chat/completions", body, "POST", "connection: close"))
+            chunks = (await reader.read()).partition(b"\r\n\r\n")[2]
+            writer.close()
+            said = b""
+            while chunks:
+                size, _, rest = chunks.partition(b"\r\n")
+                said, chunks = said + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+            assert said == payload + FINISH + (USAGE if asks else b"") + DONE
 
     asyncio.run(play())
 

@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from stage import DONE, LAST, STREAM_HEAD, UNARY, event, framed, token, warm, whole
+from stage import DONE, LAST, STREAM_HEAD, TARGET, UNARY, event, framed, token, warm, whole
 from test_front import TEXT, request
 from test_relay import started
 from wires import Bench
@@ -35,23 +35,28 @@ def told(bench):
     return int(head.split()[1]), json.loads(body)["error"]
 
 
-@pytest.mark.parametrize(
-    "raw", [GOOD, GOOD.replace(b"content-length: 277", b"transfer-encoding: chunked")], ids=["cl", "x"]
+HEAD, _, BODY = GOOD.partition(b"\r\n\r\n")
+IN_CHUNKS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n" + b"".join(
+    [framed(BODY[:100]), framed(BODY[100:]), LAST]
 )
-def test_up_01_a_whole_answer_cut_at_any_byte_is_never_shown_short(raw):
-    for cut in range(0, len(raw), 7):
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError()], ids=["closed", "reset"])
+@pytest.mark.parametrize("raw", [GOOD, IN_CHUNKS], ids=["sized", "chunked"])
+def test_up_01_a_whole_answer_cut_anywhere_is_never_shown_short(raw, error):
+    for cut in (*range(0, len(raw), 23), len(raw) - 2, len(raw) - 1):
         bench, end, wire = started(stream=False)
         if cut:
             end.data_received(raw[:cut])
         wire.closing = True
-        end.connection_lost(None)
+        end.connection_lost(error)
         assert bench.wire.written == []
         until_ended(bench)
-        status, error = told(bench)
-        assert (status, error["code"]) == (502, "target_cut")
+        status, said = told(bench)
+        assert (status, said["code"]) == (502, "target_cut")
 
 
-def test_up_01_se_03_a_stream_cut_at_any_byte_ends_with_an_error_and_never_done():
+def test_up_01_se_03_a_stream_cut_anywhere_ends_with_an_error_and_never_done():
     raw = STREAM_HEAD + b"".join(map(framed, (token("a"), token("b"), DONE)))
     first = len(STREAM_HEAD + framed(token("a")))
     for cut in range(first, len(raw) - len(framed(DONE)), 5):
@@ -78,7 +83,7 @@ def test_up_02_03_what_follows_an_answer_reaches_nobody(extra):
 GARBAGE = {
     "UP-03 length and chunks": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "UP-03 chunk overflow": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n{",
-    "UP-04 103 without end": b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 1_000,
+    "UP-04 103 without end": b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 100_000,
     "UP-04 stray 101": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n",
     "UP-05 HTTP/0.9": b"<html>hello</html>",
     "UP-05 another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -103,24 +108,63 @@ def test_garbage_is_an_error_of_the_target_and_nothing_of_it_is_shown(name):
     assert status == 502
     assert error["code"].startswith("target_")
     assert len(bench.dialler.opened) <= 4
+    assert all(wire.closing or name.startswith(("UP-09", "UP-10")) for _, wire in bench.dialler.opened)
     assert b"location" not in bench.wire.written[0]
 
 
-def test_up_06_an_endless_stream_ends_with_the_callers_time():
-    bench = Bench(TEXT)
+def doors(stream=False):
+    """A request at each way out, as (text of the configuration, what is asked)."""
+    body = b'{"model":"fast","stream":%b}' % (b"true" if stream else b"false")
+    egress = '[egress]\nunknown = "10 per 1s"\n[resolve]\n"a.org" = "127.0.0.1:9"\n'
+    return {
+        "a call": (TEXT, "/v1/chat/completions", body, "POST"),
+        "an unread path": (TEXT, "/v1/files", b"", "GET"),
+        "a host": (TEXT + egress, "/to/http/a.org/", b"", "GET"),
+    }
+
+
+PAGE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def endless(text, path, body, method, *, head, piece, every_ms, lines=()):
+    """The bench and the target's wire after five minutes of pieces."""
+    bench = Bench(text)
+    if bench.gate.egress is not None:
+        bench.gate.egress.upstreams.dialler = bench.dialler
     warm(bench.gate)
-    body = b'{"model":"fast","stream":true}'
-    bench.client.data_received(request("/v1/chat/completions", body, "POST", "x-swarmgate-timeout: 20s"))
+    bench.gate.store.book.birth_ms = -(2**51)
+    bench.client.data_received(request(path, body, method, *lines))
     bench.dialler.succeed()
     end, wire = bench.dialler.opened[0]
-    end.data_received(STREAM_HEAD)
-    for _ in range(30):
+    end.data_received(head)
+    for _ in range(400_000 // every_ms):
         if not wire.closing:
-            end.data_received(framed(token("again ")))
-        bench.pass_time(1_000)
+            end.data_received(framed(piece))
+        bench.pass_time(every_ms)
+    return bench, wire
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("door", doors())
+def test_up_06_an_endless_answer_ends_with_the_callers_time(door, stream):
+    head, piece = (STREAM_HEAD, token("again ")) if stream else (PAGE, b"x" * 10_000)
+    lines = ("x-swarmgate-timeout: 20s",)
+    bench, wire = endless(*doors(stream)[door], head=head, piece=piece, every_ms=1_000, lines=lines)
+    said = b"".join(bench.wire.written)
     assert bench.ends == ["failed"]
     assert wire.closing
-    assert b'"code":"caller_deadline"' in b"".join(bench.wire.written)
+    assert len(said) <= 21 * (len(framed(piece)) + 200) + 2_000
+    assert not said.endswith(LAST)
+    assert not (stream and door == "a call") or b'"code":"caller_deadline"' in said
+
+
+@pytest.mark.parametrize("door", doors())
+def test_up_07_a_byte_now_and_then_ends_with_the_callers_time(door):
+    text, path, body, method = doors()[door]
+    lines = ("x-swarmgate-timeout: 200s",)
+    bench, wire = endless(text, path, body, method, head=PAGE, piece=b"1", every_ms=29_000, lines=lines)
+    assert wire.closing
+    assert len(bench.ends) == 1
 
 
 def test_up_07_a_byte_now_and_then_is_no_progress():
@@ -164,6 +208,31 @@ def test_up_14_a_wait_of_thirty_years_is_a_deferral_and_no_sleep():
     assert b"x-should-retry: false" in head
 
 
+def test_up_14_no_answer_raises_a_limit():
+    bench = Bench(TARGET.format(port=9).replace("900000000 per 1s", "3 per 60s"))
+    warm(bench.gate)
+    limits = {name: cell.limits for name, cell in bench.gate.store.book.cells.items()}
+    lies = "".join(
+        f"x-ratelimit-{word}-{unit}: {lie}\r\n"
+        for word, lie in (("limit", 10**12), ("remaining", 10**12), ("reset", "1s"))
+        for unit in ("requests", "tokens")
+    )
+    for _ in range(9):
+        bench.client.data_received(
+            request(body=b'{"model":"m"}').replace(b"host: g", b"host: g\r\nx-swarmgate-wait: 0s")
+        )
+        if bench.dialler.dials:
+            bench.dialler.succeed()
+        if bench.gate.pump.open:
+            bench.dialler.opened[-1][0].data_received(
+                whole(UNARY, extra=lies + "ratelimit: limit=1e12, remaining=1e12\r\n")
+            )
+        bench.pass_time(300)
+    assert 1 <= bench.ends.count("answered") <= 3
+    assert bench.ends.count("answered") + bench.ends.count("deferred") == 9
+    assert {name: cell.limits for name, cell in bench.gate.store.book.cells.items()} == limits
+
+
 CAPPED = (
     TEXT.replace("[routes]", 'key_limits = ["1_000_000 tokens per 60s"]\n[routes]')
     + """
@@ -174,6 +243,33 @@ output = 1
 limits = ["100_000_000 tokens per 1d", "5 USD per 1d"]
 """
 )
+
+
+PORTALS = {
+    "a page": b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 19\r\n\r\n<html>log in</html>",
+    "nothing": b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    "a redirect": b"HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n",
+    "an error": whole({"error": {"message": "it broke", "type": "server_error"}}),
+    "an error in a stream": STREAM_HEAD
+    + framed(event({"error": {"message": "it broke", "type": "server_error"}}))
+    + LAST,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", PORTALS)
+def test_up_09_what_is_no_answer_is_an_error_and_nobody_is_billed(name, stream):
+    bench = Bench(CAPPED)
+    warm(bench.gate)
+    body = json.dumps({"model": "fast", "stream": stream, "max_tokens": 500})
+    bench.client.data_received(request(body=body.encode()).replace(b"host: g", b"host: g\r\nx-swarmgate-agent: a", 1))
+    until_ended(bench, PORTALS[name])
+    status, error = told(bench)
+    assert status == 502
+    assert error["code"].startswith("target_")
+    assert len(bench.dialler.opened) == 4
+    cell = bench.gate.store.book.cells["agent a: USD per 86400s"]
+    assert (cell.level, cell.pending) == (0, 0)
 
 
 LIES = [(2**60, 2**60), (9, 2**70), (2**50, 0), (-(2**60), 2**60 + 5), (-5, 5), (-1, -1), (LONGEST_CONTEXT + 1, 9)]

@@ -110,10 +110,17 @@ class Exchanges:
             exchange.drop()  # type: ignore[attr-defined]  # see connect
 
     def sweep(self) -> None:
-        """Let everybody tell what flowed: every 5 s each, so that reservations live and silence is seen."""
+        """Let everybody tell what flowed: every 5 s each, so that reservations live and silence is seen, and before its time ends."""
         now_ms = self.now_ms()
-        for exchange in [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS]:
+        due = [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS or one.call.deadline_ms <= now_ms]
+        for exchange in due:
             exchange.report(now_ms)
+
+    def hear_out(self, call: Call) -> None:
+        """The call is about to end: what flowed since it told last counts, also beyond its estimate (reliability SE-03)."""
+        exchange = call.wire
+        if exchange in self.live:
+            exchange.report(self.now_ms())
 
 
 class Callers:

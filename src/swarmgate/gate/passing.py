@@ -146,7 +146,7 @@ class Passing(Streaming):
     __slots__ = ("desk", "errand")
 
     def __init__(self, desk: Desk, end: ClientEnd, head: RequestHead, errand: Errand) -> None:
-        super().__init__(desk.fire, end, head)
+        super().__init__(desk.exchanges, end, head)
         self.desk = desk
         self.errand = errand
 

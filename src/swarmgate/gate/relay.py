@@ -145,8 +145,7 @@ class Relay:
         call = self.call
         if call is None:
             return
-        if call.committed and isinstance(call.wire, Attempt):
-            call.wire.report(self.desk.exchanges.now_ms())  # what was generated is charged, also beyond its estimate
+        self.desk.exchanges.hear_out(call)
         self.desk.fire(call, CLIENT_LEFT)
 
     def on_pause(self) -> None:

@@ -213,7 +213,7 @@ class Gate:
         self.egress = self._open_egress(plan.egress)
         self.window: Window | None = None
         self.operator: Operator | None = None
-        duties = [pump.sweep, self.exchanges.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
+        duties = [self.exchanges.sweep, pump.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
         duties.append(self.desk.look_after_lost)
         if self.egress is not None:
             duties.append(self.egress.tidy)
@@ -319,6 +319,7 @@ class Gate:
                 await self._drained.wait()
         left = list(self.pump.open)
         for call in left:
+            self.exchanges.hear_out(call)
             self.pump.fire(call, GivenUp(Reason.GATE_STOPPING))
         if self.callers.once is not None:
             await self.callers.once.finish(WRITES_END_WITHIN_S)

@@ -11,12 +11,11 @@ from swarmgate.core.record import Call, Step
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES, Fetch
-from swarmgate.gate.exchange import Exchange
+from swarmgate.gate.exchange import Exchange, Exchanges
 from swarmgate.gate.once import key_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.framing import LAST_CHUNK, frame
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
-from swarmgate.ports import Fire
 
 
 class Streaming:
@@ -26,10 +25,10 @@ class Streaming:
     `call` is None until enough of the body is here; what differs between surfaces is asked of the methods at the end.
     """
 
-    __slots__ = ("_fetch", "_fire", "_head", "_held", "_is_early", "_is_whole", "_size", "call", "end")
+    __slots__ = ("_exchanges", "_fetch", "_head", "_held", "_is_early", "_is_whole", "_size", "call", "end")
 
-    def __init__(self, fire: Fire, end: ClientEnd, head: RequestHead) -> None:
-        self._fire = fire
+    def __init__(self, exchanges: Exchanges, end: ClientEnd, head: RequestHead) -> None:
+        self._exchanges = exchanges
         self.call: Call | None = None
         self.end = end
         self._head = head
@@ -55,8 +54,8 @@ class Streaming:
 
     @property
     def size(self) -> int:
-        """Bytes of the body, as far as is known."""
-        return max(self._size, self._head.content_length or 0)
+        """Bytes of the body so far."""
+        return self._size
 
     def begin_early(self, step: Step) -> None:
         """
@@ -96,7 +95,8 @@ class Streaming:
     def on_gone(self) -> None:
         """The caller left."""
         if self.call is not None:
-            self._fire(self.call, CLIENT_LEFT)
+            self._exchanges.hear_out(self.call)
+            self._exchanges.fire(self.call, CLIENT_LEFT)
 
     def on_pause(self) -> None:
         """The caller reads too slowly: stop the host."""

@@ -41,6 +41,7 @@ OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is
 _COMMENT = ord(":")
 _BLANK_LINE = b"\n\n"
 _PLAIN = b"identity"
+_NOTHING: Usage = (0, 0)
 _JSON_BEGINS = frozenset({b"{", b"["})
 _new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 _may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
@@ -141,6 +142,8 @@ class Attempt(Wire):
             self.usage = self._believed(self.usage)
         if self.held[0][:1] != b"{" and failure is None:
             failure = self._no_answer()
+        if failure is not None:
+            self._take_nothing()
         call, outcome = self.call, self._verdict(failure)
         used = self.used()
         status, cost = 0 if outcome is OK else head.status, self._cost() if call.money else UNKNOWN
@@ -266,9 +269,14 @@ class Attempt(Wire):
         else:
             stream.close(b"" if self._write is None else self._last)
             self.usage, failure = self._believed(stream.usage), stream.failure
-            if not stream.finished and failure is None:
+            broken = not stream.finished and failure is None
+            if self._write is not None and (broken or self.usage[1] < 0):
+                self.report(self._exchanges.now_ms())  # where nobody counts it, what flowed does
+            if broken:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
+        if failure is not None and self._write is None:
+            self._take_nothing()
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         used = self.used()
@@ -291,6 +299,11 @@ class Attempt(Wire):
         if self.status < 300 and (sealed or body.lstrip()[:1] in _JSON_BEGINS):
             return None
         return Failure(message=f"answered {self.status} with {len(body)} bytes that are no JSON")
+
+    def _take_nothing(self) -> None:
+        """What failed before anybody saw content, and counts nothing, is no output, and nobody bills it (UP-09)."""
+        if self.usage[1] < 0:
+            self.usage = _NOTHING
 
     def _verdict(self, failure: Failure | None) -> Outcome:
         """What a whole answer means."""

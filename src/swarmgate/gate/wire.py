@@ -86,6 +86,7 @@ class Wire:
 
     def on_lost(self, fault: Fault, _first_byte_seen: bool) -> None:
         """There will be no whole answer."""
+        self._exchanges.hear_out(self.call)
         self.end = None
         self._exchanges.live.discard(self)
         kind = _LOST.get(fault, LostKind.BROKEN)

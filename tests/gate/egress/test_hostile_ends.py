@@ -313,3 +313,41 @@ def test_se_05_what_waits_for_a_slow_reader_is_bounded():
 
     one_read = 256 * 1024
     assert WRITE_BUFFER_BYTES <= run(act) <= WRITE_BUFFER_BYTES + one_read
+
+
+BYTES = FAST + '[policies.a]\nhosts = ["a.org"]\nlimits = ["90_000_000 bytes per 1h"]\nheadroom = 100\n'
+
+
+@pytest.mark.parametrize("how", ["the host breaks off", "the caller leaves"])
+def test_se_03_04_the_bytes_of_an_answer_that_ends_early_are_charged(how):
+    part = b"HTTP/1.1 200 OK\r\ncontent-length: 300000\r\n\r\n" + bytes(200_000)
+
+    async def act(on):
+        on.world.reply = lambda _hit: Cut(part) if how == "the host breaks off" else part
+        await on.caller.send(b"GET /to/http/a.org/ HTTP/1.1\r\nhost: g\r\n\r\n")
+        reader = on.caller.streams[0]
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(200_000)
+        if how == "the caller leaves":
+            on.caller.close()
+        await eventually(lambda: on.ends)
+        return on.gate.store.book.cells["a: bytes per 3600s"].level
+
+    assert run(act, text=BYTES) >= 200_000
+
+
+@pytest.mark.parametrize("first", ["expect: 100-continue", "x-mine: 1"])
+def test_a_long_upload_is_charged_whole(first):
+    async def act(on):
+        head = f"POST /to/http/a.org/ HTTP/1.1\r\nhost: g\r\ncontent-length: 200000\r\n{first}\r\n\r\n"
+        await on.caller.send(head.encode())
+        if "expect" in first:
+            assert await first_line(on.caller.streams[0]) == "HTTP/1.1 100 Continue"
+            await first_line(on.caller.streams[0])
+        await on.caller.send(bytes(200_000))
+        answer = await on.caller.answer()
+        return answer.status, on.gate.store.book.cells["a: bytes per 3600s"].level
+
+    status, level = run(act, text=BYTES)
+    assert status == 200
+    assert 200_000 <= level < 201_000

@@ -84,7 +84,9 @@ class EgressDesk:
         if errand.place.host.is_gone:  # while the body came in
             place = self.hosts.place(errand.url.target, forward.asked[0].decode(), errand.url.path, errand.scope.team)
             forward.errand = errand = errand._replace(place=place)
-        forward.call = call = self.call(forward, errand.place, errand.identity, forward.size, errand.scope)
+        forward.call = call = self.call(
+            forward, errand.place, errand.identity, min(forward.size, MOST_HELD_BYTES), errand.scope
+        )
         call.effect = Effect.WRITE if forward.streams else errand.effect
         try:
             self._begin(forward, call)

@@ -22,7 +22,11 @@ MOST_HELD_BYTES = 64 * 1024
 
 
 class Source(Protocol):
-    """Where a request comes from: whoever stands at the caller's connection."""
+    """Where a request comes from: whoever stands at the caller's connection; `size` is of its body so far."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
 
     def opening(self) -> tuple[bytes, bool]:
         """The request's first bytes, and whether they are all of it."""
@@ -44,10 +48,11 @@ class Fetch(HostWire):
     """One send of a call, from the wish for a connection to the last byte (exchange.Exchange)."""
 
     __slots__ = (
+        "_more",
+        "_moved",
         "_refusals",
         "_seen",
         "_source",
-        "_uploaded",
         "_write",
         "held",
         "held_bytes",
@@ -62,7 +67,10 @@ class Fetch(HostWire):
         super().__init__(exchanges, upstreams, call, origin)
         self._source = source
         self._write: Callable[[bytes], None] | None = None
-        self._seen = self._uploaded = 0  # bytes of the answer and of the request that were reported
+        self._more = self._seen = (
+            0  # bytes of the request beyond what was charged at admission; of them and the answer what was charged
+        )
+        self._moved = 0  # bytes either way at the last report
         self._refusals: frozenset[int] = frozenset()
         self.method = method
         self.held: list[bytes] = []
@@ -83,7 +91,7 @@ class Fetch(HostWire):
             self.end = None
             return False
         self.sent = True
-        self.sent_bytes = len(data)
+        self.sent_bytes, self._more = len(data), max(0, self._source.size - self.call.prompt)
         self.progress_ms = self._exchanges.now_ms()
         if not complete:
             self._exchanges.live.add(self)
@@ -94,6 +102,7 @@ class Fetch(HostWire):
         """Further bytes of the request, already framed."""
         if self.end is not None:
             self.sent_bytes += len(data)
+            self._more += len(data)
             self.end.send_more(data, complete=complete)
 
     def on_head(self, head: ResponseHead) -> None:
@@ -119,7 +128,7 @@ class Fetch(HostWire):
         self.whole = True
         self.end = None
         self._exchanges.live.discard(self)
-        self._exchanges.fire(self.call, Ended(self._outcome(), self.got_bytes - self._seen))
+        self._exchanges.fire(self.call, Ended(self._outcome(), self.got_bytes + self._more - self._seen))
 
     def on_upload_pause(self) -> None:
         """The host reads more slowly than the caller writes."""
@@ -145,10 +154,13 @@ class Fetch(HostWire):
 
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed, either way; silence that is our own doing counts as flow."""
-        flowed = self.got_bytes - self._seen
-        if flowed or self.paused or self.sent_bytes != self._uploaded:
-            self.progress_ms = now_ms
-            self._seen, self._uploaded = self.got_bytes, self.sent_bytes
+        moved = self.got_bytes + self.sent_bytes
+        if moved != self._moved or self.paused:
+            self.progress_ms, self._moved = now_ms, moved
+            flowed = (
+                self.got_bytes + self._more - self._seen if self.call.committed else 0
+            )  # charged once there is an answer
+            self._seen += flowed
             self._exchanges.fire(self.call, Progress(flowed))
 
     def facts(self) -> AttemptFacts:

@@ -43,7 +43,7 @@ class Forward(Streaming):
     __slots__ = ("desk", "errand")
 
     def __init__(self, desk: EgressDesk, end: ClientEnd, head: RequestHead, errand: Errand) -> None:
-        super().__init__(desk.fire, end, head)
+        super().__init__(desk.exchanges, end, head)
         self.desk = desk
         self.errand = errand
 

@@ -63,6 +63,7 @@ class Tunnel:
     def on_gone(self) -> None:
         """The caller left."""
         if self.call is not None:
+            self._desk.exchanges.hear_out(self.call)
             self._desk.fire(self.call, CLIENT_LEFT)
 
     def on_pause(self) -> None:
@@ -78,6 +79,7 @@ class Tunnel:
     def recheck(self) -> None:
         """End it if the key that opened it is no longer good."""
         if self.call is not None and not self._desk.admits(self._asker[1]):
+            self._desk.exchanges.hear_out(self.call)
             self._desk.fire(self.call, GivenUp(Reason.CALLER_KEY_REFUSED))
 
     def attempt(self, call: Call) -> "Pipe":
@@ -158,6 +160,7 @@ class Pipe(HostWire):
 
     def on_lost(self, _fault: Fault, _first_byte_seen: bool) -> None:
         """The connection broke."""
+        self._desk.exchanges.hear_out(self.call)
         self._over()
         self._desk.fire(self.call, Lost(LostKind.BROKEN, sent=True))
 
