@@ -7,6 +7,7 @@ from swarmgate.control.page import drawing, page, shown_duration, summary, table
 from swarmgate.control.post_mortem import host_of, post_mortem
 from swarmgate.control.tally import LimitVerdict
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.reading import Span
 
@@ -157,12 +158,14 @@ def test_a_limit_that_hosts_share_counts_all_of_them(tmp_path):
         assert [(one.most, one.verdict) for one in found.rulings] == [(12, LimitVerdict.BROKE)]
 
 
-def test_limits_that_went_alike_share_a_column_and_are_told_as_they_were_when_a_window_ended(tmp_path):
+def test_limits_of_each_key_stand_as_their_sum_beside_what_all_of_them_sent(tmp_path):
     story = Story(tmp_path)
     story.boot()
     for key in range(1, 10):
         story.revision(f"up/key-{key}: requests per 60s", 100, policy=1)
-    story.revision("up: concurrent", 4, policy=1, unit="concurrent", window_ms=0)
+        story.ways.add(("up", f"key-{key}"))
+        story.add(rows.Way, "up", f"key-{key}", (f"up/key-{key}: requests per 60s", "up: requests per 60s"))
+    story.revision("up: requests per 60s", 400, policy=1)
     story.answered("c1", key="key-1")
     story.ms += 30_000
     story.revision("up/key-7: requests per 60s", 50, policy=2, revision=2)
@@ -174,11 +177,10 @@ def test_limits_that_went_alike_share_a_column_and_are_told_as_they_were_when_a_
             "sent",
             "429s",
             "put off",
-            "limit of up/key-1: requests per 60s, and 7 more",
-            "limit of up/key-7: requests per 60s",
-            "limit of up: concurrent",
+            "limits of up/key-1: requests per 60s, and 8 more, together",
+            "limit of up: requests per 60s",
         ),
-        [["2026-09-21T14:13:20", "1", "0", "0", "100", "50", "4"]],
+        [["2026-09-21T14:13:20", "1", "0", "0", "850", "400"]],
     )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from swarmgate.control.bands import Bands
 from swarmgate.control.post_mortem import PostMortem, post_mortem
 from swarmgate.control.pricing import free_of_cache
+from swarmgate.control.tally import Ruling
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
@@ -120,9 +121,14 @@ def report(told: PostMortem) -> dict[str, Any]:
     return asdict(told) | {
         "verdict": told.verdict.value,
         "span": told.span._asdict(),
-        "rulings": [one._asdict() | {"verdict": one.verdict.value, "span": one.span._asdict()} for one in told.rulings],
+        "rulings": [_ruling(one) for one in told.rulings],
         "bands": [band._asdict() for band in told.bands],
         "spells": [spell._asdict() for spell in told.spells],
         "moments": [moment._asdict() for moment in told.moments],
         "windows": {"from_ms": windows.from_ms, "window_ms": windows.window_ms, "rows": rows},
     }
+
+
+def _ruling(one: Ruling) -> dict[str, Any]:
+    takers = sorted(f"{target}/{key}" if key else target for target, key in one.takers)
+    return one._asdict() | {"verdict": one.verdict.value, "span": one.span._asdict(), "takers": takers}

@@ -6,24 +6,26 @@ The page has no script and loads nothing. Whatever agents and targets wrote is e
 
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
 from swarmgate.control.bands import Spell
+from swarmgate.control.courses import Course, courses
 from swarmgate.control.post_mortem import PostMortem
 from swarmgate.control.tally import Ruling
-from swarmgate.stores.sql.reading import Span
 
 _STYLE: Final = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}"
     "table{border-collapse:collapse;margin:.6em 0 1.6em}td,th{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}"
-    "td:first-child,th:first-child{text-align:left}.verdict{font-size:1.3em;padding:.5em .8em;border-left:6px solid #888}"
+    "td.at{white-space:nowrap}td:first-child,th:first-child{text-align:left}.verdict{font-size:1.3em;padding:.5em .8em;border-left:6px solid #888}"
     ".broke{border-color:#b00020}.wrong{border-color:#c77700}.right{border-color:#1b7f3b}svg{max-width:100%;height:auto}"
 )
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _MS: Final = 1_000
+_INSTANT: Final = re.compile(r"[\d-]{10}T[\d:]{8}")
 
 
 def shown_instant(at_ms: int) -> str:
@@ -79,15 +81,15 @@ def _traffic(story: PostMortem) -> dict[str, Table]:
         )
         for row in story.deferrals
     ]
-    courses = _courses(story.rulings)
+    found = courses(story.rulings)
     return {
         "Limits in force, and what was sent under each": (
             ("limit", "rev", "from", "most in a window", "sent", "429s", "verdict", "because"),
             [_ruling(one) for one in story.rulings],
         ),
         f"Sent per {story.windows.window_ms / _MS:g} s": (
-            ("from", "sent", "429s", "put off", *courses),
-            list(_windows(story, list(courses.values()))),
+            ("from", "sent", "429s", "put off", *(course.name for course in found)),
+            list(_windows(story, found)),
         ),
         "Put off": (("reason", "blocked by", "times", "waited before", "told to wait"), put_off),
     }
@@ -185,11 +187,11 @@ def _draw_sent(axes: Any, story: PostMortem) -> None:
     axes.bar(minutes, sent, width, align="edge", color="#7aa6d8", label="sent")
     axes.bar(minutes, refused, width, align="edge", color="#b00020", label="429s")
     axes.plot([at + width / 2 for at in minutes], put_off, color="#c77700", linewidth=1, label="put off")
-    for one in story.rulings:
-        if one.unit == "requests":
-            start, end = ((edge - story.span.from_ms) / 60_000 for edge in one.span)
-            axes.hlines(one.amount * (windows.window_ms / windows.each) / one.window_ms, start, end, color="#1b7f3b")
-    axes.set_ylabel(f"per {windows.window_ms / windows.each / _MS:g} s (green: the limit in force)")
+    for course in courses(story.rulings):
+        for span, amount in course.steps if course.unit == "requests" else ():
+            start, end = ((edge - story.span.from_ms) / 60_000 for edge in span)
+            axes.hlines(amount * (windows.window_ms / windows.each) / course.window_ms, start, end, color="#1b7f3b")
+    axes.set_ylabel(f"per {windows.window_ms / windows.each / _MS:g} s (green: the limits in force)")
     axes.legend(loc="upper right", frameon=False)
 
 
@@ -222,8 +224,12 @@ def _sent(row: Mapping[str, Any]) -> tuple[int, int, str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = "".join(f"<th>{escape(name)}" for name in head)
-    body = "\n".join("<tr>" + "".join(f"<td>{escape(str(cell))}" for cell in row) for row in rows)
+    body = "\n".join("<tr>" + "".join(_td(str(cell)) for cell in row) for row in rows)
     return f"<table><tr>{cells}\n{body}</table>" if any(head) else f"<table>{body}</table>"
+
+
+def _td(cell: str) -> str:
+    return f"<td{' class=at' if _INSTANT.fullmatch(cell) else ''}>{escape(cell)}"
 
 
 def _ruling(one: Ruling) -> Sequence[object]:
@@ -248,37 +254,13 @@ def _spell(one: Spell) -> Sequence[object]:
     return (one.task_type or "none", ceiling, shown_instant(one.from_ms), one.calls, *times, one.longest, money)
 
 
-_Course = tuple[tuple[Span, int], ...]
-
-
-def _courses(found: Iterable[Ruling]) -> dict[str, _Course]:
-    """How each limit went, by its name; limits that went alike, those of interchangeable keys, stand under the first one's name."""
-    by_budget: dict[tuple[str, str, int], list[tuple[Span, int]]] = {}
-    for one in found:
-        by_budget.setdefault((one.budget, one.unit, one.window_ms), []).append((one.span, one.amount))
-    alike: dict[tuple[str, int, _Course], list[str]] = {}
-    for (budget, unit, window_ms), course in by_budget.items():
-        alike.setdefault((unit, window_ms, tuple(course)), []).append(budget)
-    return {_course_name(budgets): course for (_, _, course), budgets in alike.items()}
-
-
-def _course_name(budgets: Sequence[str]) -> str:
-    more = f", and {len(budgets) - 1} more" if len(budgets) > 1 else ""
-    return f"limit of {budgets[0]}{more}"
-
-
-def _windows(story: PostMortem, courses: Sequence[_Course]) -> Iterable[Sequence[object]]:
-    """A row per window, with each limit that was in force at its end: a window in which it began has it, too."""
+def _windows(story: PostMortem, found: Sequence[Course]) -> Iterable[Sequence[object]]:
+    """A row per window, with what the limits were at its end: a window in which one began has it, too."""
     for index, counts in enumerate(story.windows.rows):
         from_ms = story.windows.from_ms + index * story.windows.window_ms
         at_ms = min(from_ms + story.windows.window_ms, story.span.to_ms) - 1
         if any(counts):
-            yield (shown_instant(from_ms), *counts, *(_held(course, at_ms) for course in courses))
-
-
-def _held(course: _Course, at_ms: int) -> object:
-    """What a limit was at an instant."""
-    return next((amount for span, amount in course if span.from_ms <= at_ms < span.to_ms), "none yet")
+            yield (shown_instant(from_ms), *counts, *(course.at(at_ms) or "none yet" for course in found))
 
 
 def _incident(row: Mapping[str, Any]) -> Sequence[object]:

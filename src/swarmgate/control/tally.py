@@ -52,7 +52,11 @@ _WITHOUT_WINDOW: Final = "concurrent"
 
 
 class Ruling(NamedTuple):
-    """One revision of a limit, the time in which it held, and what happened under it; `allowed` in any window."""
+    """
+    One revision of a limit, the time in which it held, and what happened under it.
+
+    `allowed` in any window; `takers` are targets and keys that take from it.
+    """
 
     budget: str
     revision: int
@@ -69,6 +73,7 @@ class Ruling(NamedTuple):
     most_at_ms: int
     refused: int
     verdict: LimitVerdict
+    takers: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def limit(self) -> str:
@@ -137,6 +142,7 @@ class _Count:
             self.most_at_ms,
             self.refused,
             self._verdict(),
+            frozenset(row["takers"]),
         )
 
     def _verdict(self) -> LimitVerdict:
