@@ -1,5 +1,7 @@
 """Caps: what a caller takes from beside its route, by its names; bounded whatever it calls itself."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +77,23 @@ def test_agents_beyond_the_bound_share_one_budget():
     assert len(caps._known) <= MOST_REMEMBERED
     assert caps.of("new", "").routes == caps.of("newer", "").routes
     assert caps.of("7", "").routes != caps.of("8", "").routes
+
+
+def test_ti_07_a_team_that_invents_agents_leaves_places_to_others_and_shares_only_its_own():
+    caps = Caps(of_agent)
+    for team, wanted in (("", 30_000), ("red", 30_000), ("blue", 300)):
+        scope = Scope(team, team)
+        for number in range(wanted):
+            caps.of(f"a{number}", "", scope)
+    named = Counter(name.partition(" ")[0] if " " in name else "" for name in caps._agents)
+    assert named[""] == 10_001  # and the one of all others
+    assert 1_900 < named["red"] <= 2_001
+    assert named["blue"] == 300
+    assert len(caps._agents) <= MOST_AGENTS
+    routes = {team: caps.of("late", "", Scope(team, team)).routes for team in ("", "red", "blue")}
+    assert f"agent red {OTHERS}: requests" in str(routes["red"])
+    assert f"agent {OTHERS}: requests" in str(routes[""])
+    assert "agent blue late: requests" in str(routes["blue"])
 
 
 @given(st.text("ab:-", min_size=1, max_size=5))

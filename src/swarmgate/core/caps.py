@@ -3,10 +3,11 @@ What a caller takes from beside the budgets of its route: the caps of its key, a
 
 A cap is the operator's own limit, so it is kept as it is written: a counter that never holds more than N in any window,
 or a number of calls in progress (design 4: Line, the last sentence; essay A: per-agent QPS cap). All of them are taken
-with the route's budgets, all or nothing. Callers choose their names, so their number is bounded: agents beyond it share
-one budget. Who gives no name has no cap of its own, and is counted.
+with the route's budgets, all or nothing. Callers choose their names, so their number is bounded, and a team that invents names
+leaves places to the others: agents of a team beyond that share one budget. Who gives no name has no cap of its own, and is counted.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -18,9 +19,10 @@ from swarmgate.core.record import Route
 from swarmgate.core.routing import Budget, route
 from swarmgate.core.scope import NOBODY, Scope
 
-MOST_AGENTS = 10_000
+MOST_AGENTS = 12_500
+OF_THE_REST = 4  # times the places that are left: so many a team may have, so one alone 10,000, and none the last
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
-OTHERS = "others"  # the one name of all agents beyond the bound
+OTHERS = "others"  # the one name of all agents of a team beyond the bound
 ANY_TARGET = ""
 
 OfKey = Callable[[str, tuple[str, ...]], tuple[Budget, ...]]  # errors: `BadInput` for what is no limit
@@ -62,6 +64,7 @@ class Caps:
         "_environments",
         "_keys",
         "_known",
+        "_named",
         "_of_agent",
         "_of_key",
         "_task_types",
@@ -88,6 +91,7 @@ class Caps:
         self._of_key = of_key
         self.counts = counts
         self._agents: set[str] = set()
+        self._named: Counter[str] = Counter()  # of them, by the team of their key
         self._keys: set[str] = set()
         self._known: dict[tuple[str, str, str, str], Member] = {}
         self.fresh: list[Budget] = []
@@ -131,7 +135,7 @@ class Caps:
             self._known.clear()
         team = next((one for one in self._teams if one.name == named), None) if named else _first(self._teams, agent)
         environment = _first(self._environments, agent)
-        own = self._own(f"{named} {agent}" if named and agent else agent)
+        own = self._own(named, agent)
         budgets = [*self._of(scope), *own, *self._task_types.get(task_type, ())]
         groups = [group for group in (team, environment) if group is not None]
         for group in groups:
@@ -156,17 +160,24 @@ class Caps:
             self.fresh += budgets
         return budgets
 
-    def _own(self, agent: str) -> tuple[Budget, ...]:
+    def _own(self, team: str, agent: str) -> tuple[Budget, ...]:
+        """The budgets of an agent, which has a place of its own where its team may have one more."""
         if not agent:
             return ()
-        if agent not in self._agents:
-            if len(self._agents) >= MOST_AGENTS:
-                agent = OTHERS
-            self._agents.add(agent)
-            budgets = self._of_agent(agent)
+        name = _of(team, agent)
+        if name not in self._agents and self._named[team] >= OF_THE_REST * (MOST_AGENTS - len(self._agents)):
+            name = _of(team, OTHERS)
+        budgets = self._of_agent(name)
+        if name not in self._agents:
+            self._agents.add(name)
+            self._named[team] += 1
             self.fresh += budgets
-            return budgets
-        return self._of_agent(agent)
+        return budgets
+
+
+def _of(team: str, agent: str) -> str:
+    """What an agent is called among those of all teams."""
+    return f"{team} {agent}" if team else agent
 
 
 def _first(groups: Sequence[Group], agent: str) -> Group | None:
