@@ -64,7 +64,7 @@ def test_llm_gateways_29_a_deferral_names_the_cap():
 
 def test_a_gate_with_as_many_calls_as_it_may_have_says_so():
     bench = Bench(TEXT)
-    bench.gate.desk.most_open = 1
+    bench.gate.desk.crowd.fill(1)
     another(bench, request())
     for path in ("/v1/chat/completions", "/v1/files"):
         said = another(bench, request(path)).written[0]

@@ -16,6 +16,7 @@ from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.cap_desk import CapDesk
+from swarmgate.gate.crowd import Crowd
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity, Unattributed, must_say, read_identity
@@ -33,7 +34,7 @@ _REPEATS = b"x-stainless-retry-count"
 
 
 class Desk:
-    """One per gate; `is_stopping` and `most_open` are looked at before a call is begun."""
+    """One per gate; `is_stopping` and `crowd` are looked at before a call is begun."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Desk:
         self.served = served
         self.caps = caps
         self.deferrals = Deferrals(served, os.urandom(32))  # a place is worth something at this gate only
-        self.most_open = MOST_OPEN
+        self.crowd = Crowd(MOST_OPEN)
         self.is_stopping = False
         self.streams: LiveStreams | None = None
         self.once: Once | None = None  # see Callers.once
@@ -61,11 +62,21 @@ class Desk:
         self._prefix = f"req-{os.urandom(8).hex()}-"  # makes ids unique beyond this process; they are names, no secrets
         self._numbers = count()
 
-    def closed(self) -> Reason | None:
-        """Why no call may begin now; None if it may."""
+    def closed(self, fields: Mapping[bytes, bytes]) -> Reason | None:
+        """Why no call of who sends these may begin now; None if it may."""
         if self.is_stopping:
             return Reason.GATE_STOPPING
-        return Reason.GATE_BUSY if len(self.pump.open) >= self.most_open else None
+        calls, crowd, keeper = self.pump.open, self.crowd, self.keeper
+        if len(calls) < crowd.crowded_at:
+            return None
+        is_full = len(calls) >= crowd.room
+        if not is_full and keeper is not None and keeper.has_teams:
+            is_full = crowd.is_too_much((keeper.scope(fields) or NOBODY).team, calls)
+        return Reason.GATE_BUSY if is_full else None
+
+    def look_around(self) -> None:
+        """Count who holds the open calls, where they are many."""
+        self.crowd.count(self.pump.open, is_crowded=len(self.pump.open) >= self.crowd.crowded_at // 2)
 
     def refusal(self, reason: Reason, shape: Shape) -> Reply:
         """Why no call may begin; who finds the gate busy may come again, not all at once."""

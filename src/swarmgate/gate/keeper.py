@@ -39,6 +39,7 @@ class Keeper:
         self._guesses = Guesses()
         self._shared: dict[tuple[str, str], bool] = {}
         self.has_caps = False  # any key has caps of its own
+        self.has_teams = False  # callers are of several
         self.refused = 0
 
     def replace(self, pepper: bytes, scopes: Mapping[str, Scope]) -> None:
@@ -46,6 +47,7 @@ class Keeper:
         self._pepper, self._scopes = pepper, dict(scopes)
         self._by_id = {scope.id: scope for scope in scopes.values()}
         self.has_caps = any(scope.capped_as for scope in scopes.values())
+        self.has_teams = len({scope.team for scope in scopes.values()} | ({""} if not self.required else set())) > 1
         self._seen.clear()
         self._shared.clear()
 

@@ -67,7 +67,7 @@ class ModelRoutes:
         desk, fields = self.desk, head.fields
         if (
             desk.is_stopping
-            or len(desk.pump.open) >= desk.most_open
+            or (len(desk.pump.open) >= desk.crowd.crowded_at and desk.closed(fields) is not None)
             or head.method != b"POST"
             or _ENCODING in fields
             or (head.content_length or 0) > self.most_body_bytes
@@ -83,7 +83,7 @@ class ModelRoutes:
 
     def _unread(self, head: RequestHead, path: bytes) -> answers.Reply:
         """Why a request is refused by its head."""
-        shape, closed = shape_of(path, head.fields), self.desk.closed()
+        shape, closed = shape_of(path, head.fields), self.desk.closed(head.fields)
         if closed is not None:
             return self.desk.refusal(closed, shape)
         if b"upgrade" in head.fields:

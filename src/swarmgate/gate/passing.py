@@ -88,7 +88,7 @@ class PassRoutes:
         return None
 
     def _errand(self, head: RequestHead, path: bytes, said: dict[str, str] | None, shape: Shape) -> Errand | Reply:
-        closed = self.desk.closed()
+        closed = self.desk.closed(head.fields)
         if closed is not None:
             return self.desk.refusal(closed, shape)
         if b"upgrade" in head.fields:

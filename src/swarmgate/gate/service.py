@@ -31,7 +31,7 @@ from swarmgate.gate.cap_desk import CapDesk
 from swarmgate.gate.compress import Ceiling
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
-from swarmgate.gate.desk import Desk
+from swarmgate.gate.desk import MOST_OPEN, Desk
 from swarmgate.gate.egress.opening import EgressDoors, Surroundings
 from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.exchange import Callers, Exchanges
@@ -205,6 +205,7 @@ class Gate:
         near = self.store.book if isinstance(self.store, NearStore) else None  # a shared store shows nobody its budgets
         served = ServedFields(published) if near is None else ServedFields(published, near.cells.get)
         self.desk = Desk(pump, self.exchanges, self.targets, served)
+        self.desk.crowd.fill(min(MOST_OPEN, plan.connections))
         self.cap_callers()
         self.desk.asked_for = plan.identity
         self.desk.streams = LiveStreams(self.store, published, f"gate {OUR_NAME.decode()}: live streams")
@@ -214,7 +215,7 @@ class Gate:
         self.window: Window | None = None
         self.operator: Operator | None = None
         duties = [self.exchanges.sweep, pump.sweep, Patient(pump, self.clock).look, self._look_whether_drained]
-        duties.append(self.desk.look_after_lost)
+        duties += [self.desk.look_after_lost, self.desk.look_around]
         if self.egress is not None:
             duties.append(self.egress.tidy)
         if near is not None:

@@ -56,7 +56,7 @@ class _Door:
         self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
     ) -> Forward | Tunnel | None:
         """A request begins; None if it was answered at once."""
-        closed = self._desk.closed()
+        closed = self._desk.closed(head.fields)
         if closed is not None:
             end.respond(*answers.refusal(closed, shape=PROBLEM))
             return None
