@@ -18,7 +18,7 @@ from swarmgate.gate.resolve import (
     STALE_MS,
     TargetResolver,
 )
-from swarmgate.http1.dial import Endpoint
+from swarmgate.http1.dial import MAX_ADDRESSES, Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Origin
@@ -156,6 +156,29 @@ def test_up_12_a_name_that_is_not_there_is_asked_for_once_in_a_while():
                 assert await located(made, host) is Fault.NO_SUCH_NAME
             assert await located(made, "lost.org") is Fault.RESOLVE_FAILED
             assert made.asked == ["gone.org", "empty.org", "lost.org"]
+
+    asyncio.run(run())
+
+
+def test_up_12_of_a_thousand_addresses_few_are_kept_and_all_are_judged():
+    many = [f"93.184.{number // 256}.{number % 256}" for number in range(1_000)]
+
+    async def run():
+        with resolver({"many.org": many, "one.org": [*many, "10.0.0.1"]}) as made:
+            assert await located(made, "many.org") == Endpoint(tuple(many[:MAX_ADDRESSES]), 443)
+            assert await located(made, "one.org") is DENIED
+
+    asyncio.run(run())
+
+
+def test_up_12_a_name_that_moves_is_followed():
+    async def run():
+        answers = {"moves.org": [PUBLIC]}
+        with resolver(answers) as made:
+            assert await located(made, "moves.org") == Endpoint((PUBLIC,), 443)
+            answers["moves.org"] = ["93.184.216.35"]
+            made._sweep.now_ms += KEPT_MS
+            assert await located(made, "moves.org") == Endpoint(("93.184.216.35",), 443)
 
     asyncio.run(run())
 

@@ -17,7 +17,7 @@ from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
 from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.gate.lookups import Found, LookUp, Lookups
-from swarmgate.http1.dial import Endpoint
+from swarmgate.http1.dial import MAX_ADDRESSES, Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Located, Origin
@@ -207,11 +207,11 @@ class TargetResolver:
         located(found if isinstance(found, Fault) else self._endpoint(origin, found, origin.port))
 
     def _judged(self, found: Found) -> tuple[str, ...] | Fault:
-        """Its addresses, if each of them may be dialled and no alias leads inside."""
+        """As many of its addresses as are ever dialled, if each of them may be and no alias leads inside."""
         inside = host_verdict(found.canonical.lower().removesuffix(".")) if found.canonical else None
         if (inside is not None and inside.denied) or any(verdict(address).denied for address in found.addresses):
             return self._denied()
-        return found.addresses or Fault.NO_SUCH_NAME
+        return found.addresses[:MAX_ADDRESSES] or Fault.NO_SUCH_NAME
 
     def _denied(self) -> Fault:
         self.denied += 1
