@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import Book, Take, Usage, first_score
-from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.limits import BudgetKind, Limits, Tier
 from swarmgate.core.line import CLASS_STEP, UNCLAIMED_MS
 from swarmgate.core.passage import touch
 
@@ -17,7 +17,9 @@ LEVEL = Limits(BudgetKind.LEVEL, burst=6, quota=1, window_ms=10)
 FLOORS = Limits(BudgetKind.LEVEL, burst=8, quota=1, window_ms=10, floors=(0, 2, 4))
 SLOTS = Limits(BudgetKind.LEASES, burst=2, hold_ms=30)
 COUNTER = Limits(BudgetKind.COUNTER, burst=8, window_ms=240, slices=24)
-BUDGETS = {"level": LEVEL, "floors": FLOORS, "slots": SLOTS, "counter": COUNTER}
+CAP = Limits(BudgetKind.LEASES, burst=1, tier=Tier.CALLERS)
+WAY = Limits(BudgetKind.LEASES, burst=1, tier=Tier.WAYS)
+BUDGETS = {"level": LEVEL, "floors": FLOORS, "slots": SLOTS, "counter": COUNTER, "cap": CAP, "way": WAY}
 ONE = Limits(BudgetKind.LEASES, burst=1)
 
 
@@ -47,6 +49,8 @@ needs = {
     "floors": st.tuples(st.integers(0, 4), st.integers(0, 3)),
     "slots": st.tuples(st.just(0), st.integers(1, 2)),
     "counter": st.tuples(st.integers(0, 4), st.integers(0, 2)),
+    "cap": st.just((0, 1)),
+    "way": st.just((0, 1)),
 }
 
 
@@ -111,13 +115,18 @@ def start_ms(cell, rank, need, now_ms, taken=(0, 0)):
 def is_in_the_way(cell, rank, need, entry, now_ms):
     """Whether taking `need` now lets that better ticket start later than it could."""
     better = entry.score // CLASS_STEP
-    if rank == 2 and better < 2:
+    is_aside = entry.tier < cell.limits.tier
+    if is_aside and entry.kind is not BlockKind.TIME:
+        return False
+    if rank == 2 and better < 2 and not is_aside:
         return True
-    if entry.event:
+    if entry.kind is BlockKind.EVENT:
         both = (need[0] + entry.need[0], need[1] + entry.need[1])
         return start_ms(cell, better, both, now_ms) != now_ms
     alone, after = (start_ms(cell, better, entry.need, now_ms, taken) for taken in ((0, 0), need))
-    return after is None or alone is None or after > max(alone, entry.ready_ms)
+    if after is None:
+        return not is_aside
+    return alone is None or after > max(alone, entry.ready_ms)
 
 
 @settings(max_examples=150, deadline=None)
@@ -331,3 +340,46 @@ def test_a_ticket_that_lapsed_holds_nobody_back():
     assert not granted(made, ask("next", ("s", 0, 1), waits=False), gone.due_ms + 99)
     assert granted(made, ask("next", ("s", 0, 1)), gone.due_ms + 100)
     assert not made.lines["s"].order
+
+
+def test_who_waits_for_its_own_cap_keeps_no_target_idle():
+    """One place or token at a time leaves nothing beside what is kept for a better ticket (reliability TI-07)."""
+    made = book(site=Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=100), cap=CAP, way=WAY)
+    wanted = ("site", 1, 0), ("way", 0, 1), ("cap", 0, 1)
+    assert granted(made, ask("runs", *wanted), START_MS)
+    kernel.settle(made, "runs", (Usage("way", 1, 0),), START_MS + 20, last=True)
+    better = ask("better", *wanted)
+    better = come_back(better, kernel.take(made, better, START_MS))
+    started = 0
+    for now_ms in range(START_MS + 1, START_MS + 10_000, 10):
+        better = come_back(better, kernel.take(made, better, now_ms))
+        lease = f"other-{now_ms}"
+        if granted(made, ask(lease, ("site", 1, 0), ("way", 0, 1), waits=False), now_ms):
+            kernel.settle(made, lease, (Usage("way", 1, 0),), now_ms + 20, last=True)
+            started += 1
+    assert started == 99
+    kernel.settle(made, "runs", (Usage("cap", 1, 0),), now_ms, last=True)
+    assert not granted(made, better, now_ms)
+    assert granted(made, come_back(better, kernel.take(made, better, now_ms)), now_ms + 100)
+
+
+def test_who_waits_for_a_target_keeps_its_own_cap():
+    """Else two that wait for each other's leavings would take turns for ever: places are kept from the caller's own on."""
+    made = book(slot=ONE, cap=CAP)
+    assert granted(made, ask("stranger", ("slot", 0, 1)), START_MS)
+    better = ask("better", ("cap", 0, 1), ("slot", 0, 1))
+    assert granted(made, ask("sibling", ("cap", 0, 1)), START_MS)
+    better = come_back(better, kernel.take(made, better, START_MS))
+    kernel.settle(made, "sibling", (Usage("cap", 1, 0),), START_MS + 1, last=True)
+    better = come_back(better, kernel.take(made, better, START_MS + 2))
+    assert not granted(made, ask("younger sibling", ("cap", 0, 1)), START_MS + 3)
+    kernel.settle(made, "stranger", (Usage("slot", 1, 0),), START_MS + 4, last=True)
+    assert not granted(made, ask("other stranger", ("slot", 0, 1)), START_MS + 5)
+    assert granted(made, better, START_MS + 6)
+
+
+def test_the_least_urgent_run_beside_who_waits_for_its_own_cap():
+    made = book(site=Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=100), cap=CAP)
+    assert granted(made, ask("runs", ("cap", 0, 1), ("site", 1, 0)), START_MS)
+    assert not granted(made, ask("better", ("cap", 0, 1), ("site", 1, 0)), START_MS)
+    assert granted(made, ask("background", ("site", 1, 0), rank=2), START_MS + 100)

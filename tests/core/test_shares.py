@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.core.limits import BudgetKind, Limits
+from swarmgate.core.limits import BudgetKind, Limits, Tier
 from swarmgate.core.shares import portion, share_of
 
 amounts = st.integers(0, 10_000)
@@ -77,4 +77,6 @@ def test_a_portion_is_a_part_of_the_rate_and_holds_the_largest_call(limits, perc
 @given(st.integers(1, 1_000), st.integers(1, 100), st.integers(1, 50))
 def test_a_portion_of_slots_is_at_least_one(slots, percent, count):
     limits = Limits(BudgetKind.LEASES, slots, hold_ms=7)
-    assert portion(limits, percent, count) == replace(limits, burst=max(1, slots * count * percent // 100))
+    assert portion(limits, percent, count) == replace(
+        limits, burst=max(1, slots * count * percent // 100), tier=Tier.CALLERS
+    )

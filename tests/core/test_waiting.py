@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from swarmgate.core.answers import BlockKind
+from swarmgate.core.limits import Tier
 from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, Room
 
 LINE_OF = {"k1": "pool", "k2": "pool"}
@@ -26,7 +27,7 @@ class Waiter:
         self.score = 100 - number // 2 * 10
         self.standing = ()
         self.denied = None
-        self.free = set()  # the lines in which nothing is in its way
+        self.held = set()  # the lines that held it up when it asked last
         self.asked_turn = 0
 
     def __repr__(self):
@@ -51,14 +52,17 @@ class RoomModel(RuleBasedStateMachine):
         self.ended = {call: set() for call in self.calls}  # lines in which something ended since the call asked
 
     def order(self, line):
-        return sorted((call for call, lines in self.places.items() if line in lines), key=lambda c: (c.score, c.id))
+        return sorted((call for call in self.places if line in call.held), key=lambda c: (c.score, c.id))
+
+    def depth(self, line):
+        return sum(line in lines for lines in self.places.values())
 
     def something_ended(self, line):
         for lines in self.ended.values():
             lines.add(line)
 
-    def expect(self, ready):
-        assert sorted(self.room.ready, key=repr) == sorted(ready, key=repr)
+    def expect(self, ready, already=()):
+        assert sorted(self.room.ready, key=repr) == sorted([*ready, *already], key=repr)
         for call in ready:
             del self.sleeping[call]
         self.room.ready.clear()
@@ -73,12 +77,21 @@ class RoomModel(RuleBasedStateMachine):
                 break
 
     def passed_on(self, call):
-        """Whom a call that sleeps again lets ask in the lines where nothing is in its way."""
+        """Whom a call that sleeps again lets ask in the lines that do not hold it up."""
         ready = []
         for line in call.standing if len(call.standing) > 1 else ():
-            if line in call.free:
-                self.told(line, self.order(line).index(call) + 1, ready)
+            if line not in call.held:
+                self.told(line, self.before(line, call), ready)
         return ready
+
+    def before(self, line, call):
+        return sum((one.score, one.id) < (call.score, call.id) for one in self.order(line))
+
+    def stepped_out(self, call, line, was_held):
+        """Who asks because that line does not hold the call up any more."""
+        behind = self.order(line)[self.before(line, call) :][:1]
+        leads = was_held and self.before(line, call) == 0
+        return [one for one in behind if one in self.sleeping and (leads or one.denied.kind is BlockKind.LINE)]
 
     def asleep(self, call):
         return call in self.sleeping
@@ -95,28 +108,39 @@ class RoomModel(RuleBasedStateMachine):
         more=st.sets(st.sampled_from(LINES)),
         kind=st.sampled_from(BlockKind),
         elsewhere=st.sets(st.sampled_from(LINES)),
+        tiers=st.tuples(*[st.sampled_from(Tier)] * len(LINES)),
         for_ms=st.integers(0, 500),
         first_ms=st.integers(0, 500),
     )
-    def sleep(self, index, more, kind, elsewhere, for_ms, first_ms):
+    def sleep(self, index, more, kind, elsewhere, tiers, for_ms, first_ms):
         call = self.calls[index]
         if self.asleep(call):
             return
         call.standing = tuple(dict.fromkeys((*self.places.get(call, ()), *sorted(more))))
         blocking = set(call.standing) - elsewhere  # of none is known what blocks: a store that is lost
-        call.free = set(call.standing) - blocking if blocking else set()
+        tier = dict(zip(LINES, tiers, strict=True))
+        first = min((tier[line] for line in blocking), default=None)
+        was, call.held = call.held, {line for line in blocking if tier[line] == first} or set(call.standing)
         call.denied = SimpleNamespace(
-            kind=kind, blockers=[SimpleNamespace(budget=BUDGET_OF[line]) for line in blocking]
+            kind=kind,
+            blockers=[
+                SimpleNamespace(budget=BUDGET_OF[line], kind=kind, at_ms=0, tier=tier[line]) for line in blocking
+            ],
         )
+        self.places[call] = call.standing
+        out = {one for line in was - call.held for one in self.stepped_out(call, line, was_held=True)}
+        for one in out:
+            self.sleeping.pop(one)
         self.room.wait(call, self.now_ms + for_ms, self.now_ms + first_ms)
         self.waits += 1
-        self.places[call] = call.standing
-        if any(self.order(line)[0] is call for line in call.standing):
+        several = len(call.standing) > 1
+        leads = {line for line in call.held if self.order(line)[0] is call}
+        if any(several or self.depth(line) > len(self.order(line)) for line in leads):
             for_ms = min(for_ms, first_ms)
         self.sleeping[call] = (self.now_ms + for_ms, self.waits)
-        leads = {line for line in call.standing if self.order(line)[0] is call}
-        ready = [call] if kind is not BlockKind.TIME and leads & self.ended[call] else []
-        self.expect(ready or self.passed_on(call))
+        ready = [call] if call.standing and kind is not BlockKind.TIME and leads & self.ended[call] else []
+        ready = ready or self.passed_on(call)
+        self.expect(ready, out)
 
     @rule(index=indexes)
     def wake(self, index):
@@ -130,18 +154,13 @@ class RoomModel(RuleBasedStateMachine):
     @rule(index=indexes)
     def leave(self, index):
         call = self.calls[index]
-        ready = set()
-        for line in self.places.get(call, ()):
-            order = self.order(line)
-            at = order.index(call)
-            behind = order[at + 1] if at + 1 < len(order) else None
-            passes = at == 0 or line in order[at - 1].free
-            if behind in self.sleeping and (passes or behind.denied.kind is BlockKind.LINE):
-                ready.add(behind)
+        lines = self.places.pop(call, ())
+        was, call.held = call.held, set()
+        ready = {one for line in lines for one in self.stepped_out(call, line, line in was)}
+        for line in lines:
             self.something_ended(line)
         self.room.leave(call)
         self.sleeping.pop(call, None)
-        self.places.pop(call, None)
         self.expect(ready)
         call.standing = ()
 
@@ -185,9 +204,11 @@ class RoomModel(RuleBasedStateMachine):
         assert self.room.next_ms() == min((due_ms for due_ms, _ in self.sleeping.values()), default=None)
         for line in LINES:
             order = self.order(line)
-            assert self.room.depth(line) == len(order)
+            assert [call for _, _, call in self.room._lines.get(line, ())] == order
+            assert self.room.depth(line) == self.depth(line)
             for call in self.calls:
-                others = [one for one in order if one.step.agent == call.step.agent and one is not call]
+                there = [one for one, lines in self.places.items() if line in lines]
+                others = [one for one in there if one.step.agent == call.step.agent and one is not call]
                 assert self.room.crowded(call, (line,)) == (call.step.agent != "" and len(others) >= CAP)
 
     @invariant()
@@ -196,6 +217,7 @@ class RoomModel(RuleBasedStateMachine):
         assert len(self.room._freed) <= REMEMBERED
         if not self.places:
             assert (self.room._lines, self.room._tickets, self.room.sleeping) == ({}, {}, {})
+            assert (self.room._held, self.room._depths) == ({}, {})
 
 
 RoomModel.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

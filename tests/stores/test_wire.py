@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted, Revised
 from swarmgate.core.book import Take, Usage, first_score
 from swarmgate.core.commands import Release, Renew, Settle
-from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits, Tier
 from swarmgate.core.operations import Define, Done, Revise, Undefined, Withdraw
 from swarmgate.stores.valkey.replies import BadAnswer, Elsewhere, decode
 from swarmgate.stores.valkey.wire import LONGEST_NAME, BadOperation, Batch, limits_text, meta_key
@@ -148,7 +148,10 @@ def test_a_batch_is_full_by_operations_or_by_budgets():
 @given(
     numbers,
     numbers,
-    st.lists(st.tuples(st.sampled_from((1, 2)), st.sampled_from(BlockKind), *[numbers] * 6), max_size=3),
+    st.lists(
+        st.tuples(st.sampled_from((1, 2)), st.sampled_from(BlockKind), *[numbers] * 6, st.sampled_from(Tier)),
+        max_size=3,
+    ),
     st.lists(numbers, min_size=6, max_size=6),
 )
 def test_every_reply_survives_the_way_back(now_ms, birth_ms, blockers, rest):

@@ -60,8 +60,8 @@ def _stand(line, told, order):
     told.pop(b"")
     for ticket, score in order:
         entry = join(line, ticket.decode(), int(score))
-        entry.ready_ms, entry.due_ms, entry.expires_ms, entry.event, *need, entry.at = msgspec.msgpack.decode(
-            told.pop(ticket)
+        entry.ready_ms, entry.due_ms, entry.expires_ms, entry.kind, *need, entry.at, entry.tier = (
+            msgspec.msgpack.decode(told.pop(ticket))
         )
         entry.need = tuple(need)
     assert not told, "an entry without its place"

@@ -7,6 +7,8 @@ They are also events of the call's table: a store answers by firing them.
 from enum import IntEnum
 from typing import NamedTuple
 
+from swarmgate.core.limits import Tier
+
 
 class BlockKind(IntEnum):
     """Why a budget does not admit now; the order is severity."""
@@ -28,6 +30,7 @@ class Blocker(NamedTuple):
     limit: int
     window_ms: int
     revision: int
+    tier: Tier = Tier.TARGETS
 
 
 class Granted(NamedTuple):
@@ -66,3 +69,11 @@ class Revised(NamedTuple):
     now_ms: int
     done: bool
     revision: int
+
+
+def held_up_at(kind: BlockKind, blockers: tuple[Blocker, ...]) -> Tier:
+    """The earliest tier of what blocks until nobody knows when, or, where all is time (`kind`), of what blocks for longest."""
+    if kind is BlockKind.TIME:
+        ready_ms = max([one.at_ms for one in blockers])
+        return min([one.tier for one in blockers if one.at_ms == ready_ms])
+    return min([one.tier for one in blockers if one.kind is not BlockKind.TIME])

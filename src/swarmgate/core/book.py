@@ -122,7 +122,7 @@ class BudgetCell:
         self.slice_ms = limits.slice_ms
         self.anchor_ms = limits.anchor_ms
         self.keep_ms = limits.forgotten_at_ms(0) - limits.anchor_ms
-        self.shape = (self.scale, self.drain, self.caps)
+        self.shape = (self.scale, self.drain, self.caps, limits.tier)
 
 
 class Book:

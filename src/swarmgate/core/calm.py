@@ -9,13 +9,15 @@ does not let the caller pass, `line.holds_back` looks at each, and now and then 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from swarmgate.core.answers import BlockKind
+
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell
     from swarmgate.core.line import Entry
 
 ANY = 1 << 62
 LOOKS_SHARE = 8  # bounds are made anew once in so many looks as are an eighth of the line: they cost as much as a look
-Shape = tuple[int, int, tuple[int, int, int]]  # scale, drain and caps of a budget
+Shape = tuple[int, int, tuple[int, int, int], int]  # scale, drain, caps and tier of a budget
 
 
 class Calm:
@@ -36,11 +38,15 @@ class Calm:
 
     def note(self, rank: int, entry: "Entry") -> None:
         """A ticket stands in the line, or stands there otherwise than before."""
-        scale, drain, caps = self._shape
+        scale, drain, caps, tier = self._shape
         room = caps[rank] - (entry.need[0] + entry.need[1]) * scale
-        self.best = min(self.best, rank)
         self.expires_ms = min(self.expires_ms, entry.expires_ms)
-        if entry.event:
+        is_aside = entry.tier < tier
+        if is_aside and entry.kind is not BlockKind.TIME:
+            return
+        if not is_aside:
+            self.best = min(self.best, rank)
+        if entry.kind is BlockKind.EVENT:
             self.event_room = min(self.event_room, room)
         else:
             self.room = min(self.room, room)

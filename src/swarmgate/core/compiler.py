@@ -7,11 +7,11 @@ way, and the second burst is what one fault may add (design 2: P1), so that even
 Slots are busy from send until the answer begins, plus W / headroom: exact for any latency. A counter counts slices; with U it holds no more than N.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from swarmgate.core.floors import floors
-from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits, check_amount
+from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits, Tier, check_amount
 
 HEADROOM_PERCENT = 80  # the users' checklist: at most 80 % of the official limit
 COUNTER_FROM_MS = 3_600_000
@@ -83,7 +83,7 @@ class Compiled:
         if limits.kind is BudgetKind.LEASES or not self.undelivered:
             return None
         line = f"{limits.line}{WAY}" if limits.line else ""
-        return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing)
+        return Limits(BudgetKind.LEASES, burst=self.undelivered, line=line, sharing=limits.sharing, tier=Tier.WAYS)
 
 
 def compile_limit(published: Published, kind: BudgetKind | None = None) -> Compiled:
@@ -125,7 +125,8 @@ def compile_cap(published: Published) -> Compiled:
     Nothing is kept back for what is on its way, since nobody else counts. Errors: `BadLimit`.
     """
     _check(published)
-    return _concurrency(published) if published.unit is Unit.CONCURRENT else _counter(published, ways=False)
+    cap = _concurrency(published) if published.unit is Unit.CONCURRENT else _counter(published, ways=False)
+    return replace(cap, limits=replace(cap.limits, tier=Tier.CALLERS))
 
 
 def fresh_ms(window_ms: int) -> int:

@@ -8,7 +8,7 @@ in the lines that blocked it, and asks again at `due_ms`.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from swarmgate.core.answers import Blocker, BlockKind, Denied
+from swarmgate.core.answers import Blocker, BlockKind, Denied, held_up_at
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
 from swarmgate.core.limits import EXACT, BudgetKind
 from swarmgate.core.line import CLASS_STEP, Need, changed, drained_ms, earliest, holds_back, join, leave, passes_ms
@@ -131,7 +131,7 @@ def _blocker(cell: BudgetCell, request: Take, demand: Demand, now_ms: int) -> _F
         turn_ms = passes_ms(cell, ahead, request, need, now_ms)
     limits = cell.limits
     limit = 0 if limits.paused else limits.quota or limits.burst
-    blocker = Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision)
+    blocker = Blocker(cell.name, *found, remaining(cell, rank), limit, limits.window_ms, limits.revision, limits.tier)
     if turn_ms is not None:
         return _Found(blocker, turn_ms, polls=False)
     return _Found(blocker, _turn(cell, request, need, now_ms), found.kind is not BlockKind.TIME)
@@ -218,7 +218,7 @@ def _first_place(book: Book, request: Take, case: _Case, now_ms: int) -> int:
 
 
 def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> tuple[str, ...]:
-    waits_for_event = case.kind is BlockKind.EVENT
+    tier = held_up_at(case.kind, case.blockers)
     lines = dict.fromkeys(request.standing)
     demands = {name: (cost, reserve) for name, cost, reserve in request.alternatives[case.chosen]}
     for blocker in case.blockers:
@@ -232,7 +232,8 @@ def _stand(book: Book, request: Take, case: _Case, score: int, due_ms: int) -> t
         entry.ready_ms = case.ready_ms
         entry.due_ms = due_ms
         entry.expires_ms = due_ms + request.expires_after_ms
-        entry.event = waits_for_event
+        entry.kind = case.kind
+        entry.tier = tier
         changed(book.line(name), entry)
     return tuple(lines)
 

@@ -24,6 +24,19 @@ class BudgetKind(IntEnum):
     COUNTER = 2  # forgets slice by slice, or at a calendar boundary
 
 
+class Tier(IntEnum):
+    """
+    Whose a budget is. Who waits for something of an earlier tier holds nobody back in a later one (design 4: Line).
+
+    Else an agent that waits for its own cap would keep a target idle for everybody: of a place or a token that comes one
+    by one nothing is left beside what is kept for it.
+    """
+
+    CALLERS = 0  # an agent's, a team's: its caps
+    TARGETS = 1
+    WAYS = 2  # places for what is on its way to a target: they come back within a round trip
+
+
 class BadLimit(BadInput):
     """A limit that cannot be kept; names the field, the offending value and the rule."""
 
@@ -41,7 +54,7 @@ class Limits:
     `quota` units drain per `window_ms` (LEVEL). `hold_ms` keeps a slot busy after its release (LEASES).
     `slices` divides `window_ms` (COUNTER; 1 = one calendar window that starts at `anchor_ms`).
     `lease_ms` is the longest hold a lost store may have forgotten. `line` is shared by interchangeable budgets;
-    empty = a line of its own; `sharing` is how many budgets share it. `paused` = nothing is admitted until a revision
+    empty = a line of its own; `sharing` is how many budgets share it. `tier` says whose it is. `paused` = nothing is admitted until a revision
     says otherwise; what was used goes on draining. Errors: `BadLimit`.
     """
 
@@ -58,6 +71,7 @@ class Limits:
     sharing: int = 1
     revision: int = 1
     paused: bool = False
+    tier: Tier = Tier.TARGETS
 
     def __post_init__(self) -> None:
         for field in (

@@ -3,15 +3,17 @@ Who goes first: lines of waiting tickets, and the rule when a worse one may pass
 
 A ticket stands in the line of every budget that blocked it, ordered by class, then sequence. A call takes from a
 budget although a better live ticket stands there only if that ticket would still fit at its own earliest instant;
-when the ticket waits for an event, only if there is room for both now. So a large call is not starved by small
+when the ticket waits for an event, only if there is room for both now; when it waits at an earlier tier (for its caller's
+own cap, say), it stands aside here: it holds back nobody whom it would hold back until that is over. So a large call is not starved by small
 ones and nothing idles. A due ticket that nobody claims for 250 ms lets the next pass and keeps its place.
 """
 
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
+from swarmgate.core.answers import BlockKind
 from swarmgate.core.calm import Calm, Shape, calm_of
-from swarmgate.core.limits import EXACT, BudgetKind
+from swarmgate.core.limits import EXACT, BudgetKind, Tier
 
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell, Take
@@ -29,9 +31,13 @@ NOTHING: Need = (0, 0)
 
 
 class Entry:
-    """One ticket's place in one line; `ready_ms` = its own earliest instant, `due_ms` = when it will ask again."""
+    """
+    One ticket's place in one line; `ready_ms` = its own earliest instant, `due_ms` = when it will ask again.
 
-    __slots__ = ("at", "due_ms", "event", "expires_ms", "need", "ready_ms", "score", "ticket")
+    `kind` is what holds it up until then, `tier` the earliest of the budgets that do.
+    """
+
+    __slots__ = ("at", "due_ms", "expires_ms", "kind", "need", "ready_ms", "score", "ticket", "tier")
 
     def __init__(self, ticket: str, score: int) -> None:
         self.ticket = ticket
@@ -41,7 +47,8 @@ class Entry:
         self.ready_ms = 0
         self.due_ms = 0
         self.expires_ms = 0
-        self.event = False
+        self.kind = BlockKind.TIME
+        self.tier = Tier.WAYS
 
 
 class Line:
@@ -119,16 +126,21 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
 
 def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: int) -> bool:
     better = entry.score // CLASS_STEP
-    if rank == IDLE_RANK and better < IDLE_RANK:
+    is_aside = entry.tier < cell.limits.tier
+    if is_aside and entry.kind is not BlockKind.TIME:
+        return True
+    if rank == IDLE_RANK and better < IDLE_RANK and not is_aside:
         return False
-    if entry.event:
+    if entry.kind is BlockKind.EVENT:
         taken = cell.pending + sum(need) + sum(entry.need)
         return cell.level + taken * cell.scale <= cell.caps[better]
     alone_ms = earliest(cell, better, entry.need, now_ms)
     if cell.limits.line and cell.name != entry.at and now_ms < entry.ready_ms <= (alone_ms or EXACT):
         return True  # interchangeable budgets share a line: this ticket will start at another one, no later than here
     after_ms = earliest(cell, better, entry.need, now_ms, need)
-    return after_ms is not None and (after_ms <= entry.ready_ms or after_ms == alone_ms)
+    if after_ms is None:  # what the caller reserves may last
+        return is_aside
+    return after_ms <= entry.ready_ms or after_ms == alone_ms
 
 
 def passes_ms(cell: "BudgetCell", entry: Entry, request: "Take", need: Need, now_ms: int) -> int | None:
@@ -138,7 +150,7 @@ def passes_ms(cell: "BudgetCell", entry: Entry, request: "Take", need: Need, now
     Whoever stands between them is taken to need as much as the caller.
     """
     better = entry.score // CLASS_STEP
-    if not entry.event or (request.rank == IDLE_RANK and better < IDLE_RANK):
+    if entry.kind is not BlockKind.EVENT or (request.rank == IDLE_RANK and better < IDLE_RANK):
         return None
     place = max(1, cell.line.position(request.score) // cell.limits.sharing)
     first = min(place * need[0], EXACT), min(place * need[1], EXACT)

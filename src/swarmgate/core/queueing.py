@@ -297,13 +297,10 @@ def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
     call.alarm_ms = 0
     call.state = State.WAITING
     due_ms = now_ms + max(1, denied.due_ms - denied.now_ms)  # the store's clock is not ours
-    if len(denied.lines) > 1:  # it may lead one of them
-        least_ms = 1 if denied.kind is BlockKind.TIME else ASK_AGAIN_MS
-        ready_ms = max([blocker.at_ms for blocker in denied.blockers])
-        first_ms = now_ms + max(least_ms, ready_ms - denied.now_ms)
-        call.room.wait(call, min(due_ms, call.wait_until_ms), min(first_ms, call.wait_until_ms))
-    else:
-        call.room.wait(call, min(due_ms, call.wait_until_ms))
+    least_ms = 1 if denied.kind is BlockKind.TIME else ASK_AGAIN_MS
+    ready_ms = max([blocker.at_ms for blocker in denied.blockers], default=denied.now_ms)
+    first_ms = now_ms + max(least_ms, ready_ms - denied.now_ms)
+    call.room.wait(call, min(due_ms, call.wait_until_ms), min(first_ms, call.wait_until_ms))
     return (PARK,)
 
 

@@ -7,7 +7,7 @@ is no share; the budget is then closed without its store (design 2: P10).
 
 from dataclasses import replace
 
-from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits, Tier
 
 
 def share_of(limits: Limits, processes: int, need: int) -> Limits | None:
@@ -38,6 +38,6 @@ def portion(limits: Limits, percent: int, count: int = 1, largest: int = 1) -> L
         quota = max(1, limits.quota * count * percent // 100)
         free = (limits.burst - limits.floors[1]) * count * percent // 100
         burst = min(max(free, min(largest, limits.burst)), (EXACT - 1 - quota) // limits.window_ms)
-        return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="", sharing=1)
+        return replace(limits, burst=burst, quota=quota, floors=(0, 0, 0), line="", sharing=1, tier=Tier.CALLERS)
     part = limits.burst * count * percent // 100
-    return replace(limits, burst=max(1, part), floors=(0, 0, 0), line="", sharing=1)
+    return replace(limits, burst=max(1, part), floors=(0, 0, 0), line="", sharing=1, tier=Tier.CALLERS)

@@ -1,10 +1,10 @@
 """
 Who waits in this process, and whom to wake: by the clock, and when a turn may have come.
 
-A waiting call sleeps until its ticket is due. It is woken earlier when it becomes the first of this process in a
-line, or when a reservation ended for which the first of the line waits; also if that happened while its denial was on
-its way. Who stands in a line and is held up elsewhere lets the next one try. So nothing idles and nobody spins (design 4:
-Line, "Pull"). One agent has at most four tickets in one line: a runaway agent must not sink the rest.
+A waiting call sleeps until its ticket is due. It is woken earlier when it becomes the first of this process that is held up in
+a line, or when a reservation ended for which that one waits; also if that happened while its denial was on its way. Who stands
+in a line and is held up elsewhere, or at an earlier tier (core/line.py), does not count there. So nothing idles and nobody spins
+(design 4: Line, "Pull"). One agent has at most four tickets in one line: a runaway agent must not sink the rest.
 """
 
 from bisect import bisect_left, insort
@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from swarmgate.core.answers import BlockKind
+from swarmgate.core.answers import BlockKind, held_up_at
 from swarmgate.core.callers import OF_CALLERS
 from swarmgate.core.limits import EXACT
 
@@ -33,12 +33,15 @@ class Room:
 
     `ready` collects calls whose turn may have come; the pump wakes them. `line_of` names the shared line of
     interchangeable budgets; every other budget has a line of its own name. `turn` numbers what happens here; `sleeping`
-    has the turn of the alarm of everybody who sleeps.
+    has the turn of the alarm of everybody who sleeps. Of each line, `_lines` orders those who were held up there when they
+    asked last, and `_depths` counts all who stand there.
     """
 
     __slots__ = (
         "_alarms",
+        "_depths",
         "_freed",
+        "_held",
         "_lines",
         "_places",
         "_tickets",
@@ -57,6 +60,8 @@ class Room:
         self.ready: list[Call] = []
         self.turn = 0
         self._places: dict[Call, tuple[str, ...]] = {}
+        self._held: dict[Call, tuple[str, ...]] = {}  # of its places, those in whose order it stands
+        self._depths: dict[str, int] = {}
         self._lines: dict[str, list[tuple[int, str, Call]]] = {}
         self._tickets: dict[tuple[str, str, str], int] = {}
         self.sleeping: dict[Call, int] = {}
@@ -68,7 +73,7 @@ class Room:
 
     def depth(self, line: str) -> int:
         """How many calls of this process stand in a line."""
-        return len(self._lines.get(line, ()))
+        return self._depths.get(line, 0)
 
     def crowded(self, call: "Call", lines: tuple[str, ...]) -> bool:
         """Whether this agent already has as many other tickets in one of the lines as it may."""
@@ -81,16 +86,17 @@ class Room:
         """
         Sleep until `due_ms`, standing in `call.standing`; be ready at once if what it waits for ended meanwhile.
 
-        `due_ms` is a guess from everybody before it, who in one of several lines may wait for something else: whoever leads
-        another one sleeps until `first_ms` at most, when it could start without them.
+        `due_ms` is a guess from everybody before it, who may wait for something else: whoever is the first that is held up in a
+        line sleeps until `first_ms` at most, when it could start without them.
         """
         own = self._places.get(call, ())
         for line in call.standing:
             if line not in own:
-                insort(self._lines.setdefault(line, []), (call.score, call.id, call))
+                self._depths[line] = self._depths.get(line, 0) + 1
                 key = (call.tenant, call.step.agent, line)
                 self._tickets[key] = self._tickets.get(key, 0) + 1
         self._places[call] = call.standing
+        self._line_up(call)
         if first_ms < due_ms and self._leads(call):
             due_ms = first_ms
         self.turn += 1
@@ -109,31 +115,26 @@ class Room:
         self.sleeping.pop(call, None)
         self.keyless.pop(call, None)
         if not self._places.get(call, True):
-            del self._places[call]
+            del self._places[call], self._held[call]
 
     def leave(self, call: "Call") -> None:
-        """Give up every place; who stood next behind it, or is the first now, is ready to ask."""
+        """Give up every place; who is held up next behind it, or is the first now, is ready to ask."""
         self.sleeping.pop(call, None)
         self.keyless.pop(call, None)
+        held = self._held.pop(call, ())
         for line in self._places.pop(call, ()):
-            order = self._lines[line]
-            place = bisect_left(order, (call.score, call.id))
-            del order[place]
             key = (call.tenant, call.step.agent, line)
             if self._tickets[key] > 1:
                 self._tickets[key] -= 1
             else:
                 del self._tickets[key]
+            if self._depths[line] > 1:
+                self._depths[line] -= 1
+            else:
+                del self._depths[line]
             self.turn += 1
             self._freed.append((self.turn, (line,)))
-            if not order:
-                del self._lines[line]
-            elif place < len(order) and (
-                place == 0
-                or self._waits_for(order[place][2]) is BlockKind.LINE
-                or not self._is_blocked(order[place - 1][2], line)
-            ):
-                self._call_up(order[place][2])
+            self._step_out(call, line, is_held=line in held)
 
     def keys_changed(self, ring: "Ring") -> None:
         """A key went or came back: who waits for one of them asks again."""
@@ -157,27 +158,6 @@ class Room:
             if line in self._lines:
                 self._call_up(self._lines[line][0][2])
 
-    def _tell(self, line: str, first: int = 0) -> None:
-        for _, _, call in islice(self._lines.get(line, ()), first, LOOK_AT_MOST):
-            if call not in self.sleeping:
-                break  # the first is awake and asks anyway
-            if self._waits_for(call) is not BlockKind.TIME:
-                self._call_up(call)
-                break
-
-    def _pass_on(self, call: "Call") -> None:
-        """Where nothing of a line holds it up any more, the next one may take what is free there."""
-        for line in call.standing:
-            if not self._is_blocked(call, line):
-                self._tell(line, bisect_left(self._lines[line], (call.score, call.id)) + 1)
-
-    def _is_blocked(self, call: "Call", line: str) -> bool:
-        """Whether that line was in its way when it asked last; nobody knows it of who waits for a key, or for a store."""
-        if call.denied is None:
-            return True
-        lines = {self.line_of.get(blocker.budget, blocker.budget) for blocker in call.denied.blockers}
-        return line in lines or lines.isdisjoint(call.standing)
-
     def next_ms(self) -> int | None:
         """The first instant at which somebody is due."""
         alarms = self._alarms
@@ -194,11 +174,61 @@ class Room:
             found.append(call)
         return found
 
+    def _line_up(self, call: "Call") -> None:
+        """It asked, and was held up in other lines than before."""
+        was = self._held.get(call, ())
+        now = tuple([line for line in call.standing if self._is_held_up(call, line)])
+        self._held[call] = now
+        if now == was:
+            return
+        for line in was:
+            if line not in now:
+                self._step_out(call, line, is_held=True)
+        for line in now:
+            if line not in was:
+                insort(self._lines.setdefault(line, []), (call.score, call.id, call))
+
+    def _step_out(self, call: "Call", line: str, *, is_held: bool) -> None:
+        """It is in nobody's way there any more: who is the first now asks, and who waited for this one alone."""
+        order = self._lines.get(line, [])
+        place = bisect_left(order, (call.score, call.id))
+        if is_held:
+            del order[place]
+            if not order:
+                del self._lines[line]
+        if place < len(order) and ((is_held and place == 0) or self._waits_for(order[place][2]) is BlockKind.LINE):
+            self._call_up(order[place][2])
+
+    def _tell(self, line: str, first: int = 0) -> None:
+        for _, _, call in islice(self._lines.get(line, ()), first, LOOK_AT_MOST):
+            if call not in self.sleeping:
+                break  # the first is awake and asks anyway
+            if self._waits_for(call) is not BlockKind.TIME:
+                self._call_up(call)
+                break
+
+    def _pass_on(self, call: "Call") -> None:
+        """Where nothing of a line holds it up any more, the next one may take what is free there."""
+        held = self._held[call]
+        for line in call.standing:
+            if line not in held and line in self._lines:
+                self._tell(line, bisect_left(self._lines[line], (call.score, call.id)))
+
+    def _is_held_up(self, call: "Call", line: str) -> bool:
+        """Whether that line was in its way when it asked last; nobody knows it of who waits for a key, or for a store."""
+        denied = call.denied
+        if denied is None:
+            return True
+        tiers = {self.line_of.get(blocker.budget, blocker.budget): blocker.tier for blocker in denied.blockers}
+        if line in tiers:
+            return tiers[line] <= held_up_at(denied.kind, denied.blockers)
+        return tiers.keys().isdisjoint(call.standing)
+
     def _missed(self, call: "Call") -> bool:
         """Whether something ended in a line that the call now leads, after it asked and before it slept."""
         if not call.standing or self._waits_for(call) is BlockKind.TIME:
             return False
-        lead = {line for line in call.standing if self._lines[line][0][2] is call}
+        lead = {line for line in self._held[call] if self._lines[line][0][2] is call}
         for turn, budgets in reversed(self._freed):
             if turn <= call.asked_turn:
                 return False
@@ -207,8 +237,16 @@ class Room:
         return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
 
     def _leads(self, call: "Call") -> bool:
-        """Whether it is the first in a line of a target's; of a caller's own caps everybody leads his."""
-        return any(self._lines[line][0][2] is call for line in call.standing if not line.startswith(OF_CALLERS))
+        """
+        Whether it is the first in a line of a target's, and others who stand there or where it stands are no measure for it.
+
+        Of a caller's own caps everybody leads his.
+        """
+        return any(
+            self._lines[line][0][2] is call and (len(call.standing) > 1 or self._depths[line] > len(self._lines[line]))
+            for line in self._held[call]
+            if not line.startswith(OF_CALLERS)
+        )
 
     def _call_up(self, call: "Call") -> None:
         if self.sleeping.pop(call, None) is not None:

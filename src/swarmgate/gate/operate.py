@@ -152,9 +152,10 @@ class Operator:
         old, limits = self._directory.published[name], self._limits(name)
         published = replace(old, amount=amount, window_ms=window_ms or old.window_ms)
         try:
-            return published, compile_limit(published, limits.kind)
+            compiled = compile_limit(published, limits.kind)
         except BadLimit as bad:
             raise BadInput(bad.field, f"{name}: {bad.reason}") from None
+        return published, replace(compiled, limits=replace(compiled.limits, tier=limits.tier))
 
     def _limits(self, name: str) -> Limits:
         return self._book.cells[name].limits

@@ -65,5 +65,6 @@ def _budget(cell: BudgetCell) -> dict[str, Any]:
 def _line(line: Line) -> list[tuple[Any, ...]]:
     entries = [(score, line.entries[ticket]) for score, ticket in line.order]
     return [
-        (score, it.ticket, it.ready_ms, it.due_ms, it.expires_ms, it.event, it.need, it.at) for score, it in entries
+        (score, it.ticket, it.ready_ms, it.due_ms, it.expires_ms, it.kind, it.need, it.at, it.tier)
+        for score, it in entries
     ]

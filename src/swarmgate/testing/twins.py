@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import STAY_MS, Demand, Take, Usage, first_score
 from swarmgate.core.commands import Release, Renew, Settle
-from swarmgate.core.limits import EXACT, BudgetKind, Limits
+from swarmgate.core.limits import EXACT, BudgetKind, Limits, Tier
 from swarmgate.core.operations import Define, Operation, Reply, Revise, Withdraw
 from swarmgate.testing.decider import BookDecider, Decider, state_of
 
@@ -34,11 +34,14 @@ WORLD = {
     "key2": Limits(BudgetKind.LEVEL, burst=9, quota=3, window_ms=1_000, line="pool", sharing=2),
     "slots": Limits(BudgetKind.LEASES, burst=3, hold_ms=400, lease_ms=1_500),
     "crowd": Limits(BudgetKind.LEASES, burst=150),
+    "cap": Limits(BudgetKind.LEASES, burst=2, tier=Tier.CALLERS),
+    "hourly": Limits(BudgetKind.COUNTER, burst=12, window_ms=3_000, slices=3, tier=Tier.CALLERS),
+    "way": Limits(BudgetKind.LEASES, burst=1, tier=Tier.WAYS),
     "counter": Limits(BudgetKind.COUNTER, burst=30, window_ms=2_400, slices=24),
     "day": Limits(BudgetKind.COUNTER, burst=1_000, window_ms=86_400_000, slices=24),
     "calendar": Limits(BudgetKind.COUNTER, burst=40, window_ms=5_000, anchor_ms=START_MS + 1_234),
 }
-LINES = ("bucket", "floors", "edge", "pool", "slots", "counter", "nobody")
+LINES = ("bucket", "floors", "edge", "pool", "slots", "counter", "cap", "way", "nobody")
 
 names = st.sampled_from(sorted(WORLD))
 amounts = st.one_of(st.integers(0, 6), st.sampled_from((EDGE // 2, EDGE, EDGE + 1, EXACT - 1)))

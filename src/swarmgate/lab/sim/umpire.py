@@ -165,7 +165,7 @@ class Umpire:
                 if score >= places.get(name, request.score):
                     break
                 entry = cell.line.entries[ticket]
-                if _lives(entry, now_ms):
+                if _lives(entry, now_ms) and not _stands_aside(entry, cell):
                     after_ms = _start(cell, entry, (0, 0), now_ms)
                     before_ms = _start(cell, entry, (cost, reserve), now_ms)
                     if before_ms is not None and (after_ms is None or after_ms > before_ms):
@@ -180,7 +180,17 @@ def _places(fills: list[_Fill], request: Take) -> dict[str, int]:
 
 
 def _lives(entry: Entry, now_ms: int) -> bool:
-    return entry.expires_ms > now_ms and entry.due_ms + UNCLAIMED_MS >= now_ms and not entry.event
+    return entry.expires_ms > now_ms and entry.due_ms + UNCLAIMED_MS >= now_ms and entry.kind is not BlockKind.EVENT
+
+
+def _stands_aside(entry: Entry, cell: BudgetCell) -> bool:
+    """
+    Whether nobody has to wait for it here: it is held up at an earlier tier, and nobody knows until when.
+
+    Nobody knows either, of places, when the one comes back that it would have to share.
+    """
+    is_earlier = entry.tier < cell.limits.tier
+    return is_earlier and (entry.kind is not BlockKind.TIME or cell.limits.kind is BudgetKind.LEASES)
 
 
 def _start(cell: BudgetCell, entry: Entry, less: Need, now_ms: int) -> int | None:

@@ -13,7 +13,7 @@ budget   hash    limits (JSON of core/limits.py) level pending firm at_ms due_ms
                  "=<lease>" -> amount, negative if the hold is firm (`firm` of them are).
 leases   zset    lease -> expires_ms
 order    zset    ticket -> score
-entries  hash    ticket -> msgpack [ready_ms, due_ms, expires_ms, event, cost, reserve, budget]; "" -> keep_ms
+entries  hash    ticket -> msgpack [ready_ms, due_ms, expires_ms, kind, cost, reserve, budget, tier]; "" -> keep_ms
 
 Every number is an integer below 2^53 and goes to the server as a number or through %.0f: tostring and .. would cut
 it to 14 digits. Equal scores are ordered by bytes, which is Python's order of strings. A cell is read and written
@@ -21,6 +21,8 @@ once per batch; what forgets by itself has a TTL behind the instant at which it 
 ]]
 local EXACT = 2 ^ 51 -- amounts and instants end here; for an instant it means never
 local LEVEL, LEASES, COUNTER = 0, 1, 2
+local TIME, LINE, EVENT, NEVER = 0, 1, 2, 3 -- what blocks
+local TARGETS, WAYS = 1, 2 -- whose a budget is; 0 = a caller's
 local MARGIN_MS, KEEP_MS = 1000, 60000 -- a TTL is renewed only when it would end within the margin
 
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -47,6 +49,7 @@ local function limits_of(text)
   it.caps = {}
   for rank = 0, 2 do it.caps[rank] = it.paused and -1 or (it.burst - it.floors[rank + 1]) * it.scale end
   it.slice_ms = ceil(it.window_ms / it.slices)
+  it.tier = it.tier or TARGETS -- a process of an older version does not tell it
   return it
 end
 

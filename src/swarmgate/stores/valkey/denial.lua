@@ -1,5 +1,4 @@
 -- Why not now, and when (the twin of core/denial.py).
-local TIME, LINE, EVENT, NEVER = 0, 1, 2, 3
 local ASK_AGAIN_MS, ASK_AGAIN_AT_MOST_MS, SENT_AWAY_AT_MOST_MS = 250, 5000, 20000
 local cell_of -- kernel.lua
 
@@ -54,7 +53,7 @@ local function blocker(cell, request, demands, cost, reserve, now_ms)
   local told = {
     cell.index, kind, at_ms, certain_ms, remaining,
     cap < 0 and 0 or limits.quota > 0 and limits.quota or limits.burst,
-    limits.window_ms, limits.revision,
+    limits.window_ms, limits.revision, limits.tier,
   }
   if turn_ms then return told, turn_ms, false end
   return told, turn(cell, request, need, now_ms), kind ~= TIME
@@ -116,8 +115,19 @@ local function note(indices, index) -- in the order of first sight; there are fe
   indices[#indices + 1] = index
 end
 
+-- The earliest tier of what blocks until nobody knows when, or, where all is time, of what blocks for longest.
+local function held_up_at(case)
+  local tier = WAYS
+  for _, told in ipairs(case.blockers) do
+    local lasts = told[2] ~= TIME
+    if case.kind == TIME then lasts = told[3] == case.ready_ms end
+    if lasts then tier = min(tier, told[9]) end
+  end
+  return tier
+end
+
 local function stand(request, case, score, due_ms)
-  local standing = {}
+  local standing, tier = {}, held_up_at(case)
   for _, index in ipairs(request.standing) do note(standing, index) end
   for _, blocked in ipairs(case.blocked) do
     local line = blocked.cell.line
@@ -127,7 +137,7 @@ local function stand(request, case, score, due_ms)
   end
   for _, index in ipairs(standing) do
     local entry = join(line_at(index), request.ticket, score)
-    entry.ready_ms, entry.due_ms, entry.event = case.ready_ms, due_ms, case.kind == EVENT
+    entry.ready_ms, entry.due_ms, entry.kind, entry.tier = case.ready_ms, due_ms, case.kind, tier
     entry.expires_ms = due_ms + request.expires_after_ms
   end
   return standing

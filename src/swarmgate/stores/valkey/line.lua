@@ -13,8 +13,9 @@ local function entry_of(line, ticket)
   local text = call('HGET', line.entries, ticket)
   if text then
     entry = {}
-    entry.ready_ms, entry.due_ms, entry.expires_ms, entry.event, entry.cost, entry.reserve, entry.at =
+    entry.ready_ms, entry.due_ms, entry.expires_ms, entry.kind, entry.cost, entry.reserve, entry.at, entry.tier =
       unpack(cmsgpack.unpack(text))
+    entry.tier = entry.tier or WAYS -- see limits_of
   end
   line.known[ticket] = entry
   return entry
@@ -59,7 +60,7 @@ local function join(line, ticket, score, anew)
     entry = entry_of(line, ticket)
   end
   if not entry then
-    entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, event = false, cost = 0, reserve = 0, at = '' }
+    entry = { ready_ms = 0, due_ms = 0, expires_ms = 0, kind = TIME, cost = 0, reserve = 0, at = '', tier = WAYS }
     line.known[ticket] = entry
     call('ZADD', line.order, score, ticket)
     changed(line)
@@ -134,22 +135,25 @@ local function starts(cell, entry, better, caller, now_ms)
 end
 
 local function may_pass(cell, entry, better, caller, now_ms)
-  if caller.rank == IDLE_RANK and better < IDLE_RANK then return false end
-  if entry.event then
+  local is_aside = entry.tier < cell.limits.tier
+  if is_aside and entry.kind ~= TIME then return true end
+  if caller.rank == IDLE_RANK and better < IDLE_RANK and not is_aside then return false end
+  if entry.kind == EVENT then
     local taken = cell.pending + caller.cost + caller.reserve + entry.cost + entry.reserve
     return cell.level + taken * cell.scale <= cell.caps[better]
   end
   local alone_ms, after_ms = starts(cell, entry, better, caller, now_ms)
   local elsewhere = cell.limits.line ~= '' and budget_names[cell.index] ~= entry.at
   if elsewhere and now_ms < entry.ready_ms and entry.ready_ms <= (alone_ms or EXACT) then return true end
-  return after_ms ~= nil and (after_ms <= entry.ready_ms or after_ms == alone_ms)
+  if not after_ms then return is_aside end -- what the caller reserves may last
+  return after_ms <= entry.ready_ms or after_ms == alone_ms
 end
 
 -- When the ticket that holds the caller back lets it pass by time alone: there is room for both; nil = nobody knows.
 -- Whoever stands between them is taken to need as much as the caller.
 local function passes_ms(cell, request, cost, reserve, now_ms)
   local entry, better = cell.ahead, cell.better
-  if not entry.event or (request.rank == IDLE_RANK and better < IDLE_RANK) then return nil end
+  if entry.kind ~= EVENT or (request.rank == IDLE_RANK and better < IDLE_RANK) then return nil end
   local place = max(1, floor(position(cell.line, request.score) / cell.limits.sharing))
   local first_cost, first_reserve = min(place * cost, EXACT), min(place * reserve, EXACT)
   return earliest(cell, better, entry.cost, entry.reserve, now_ms, first_cost, first_reserve)

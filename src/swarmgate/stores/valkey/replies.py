@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted, Revised
+from swarmgate.core.limits import Tier
 from swarmgate.core.operations import Done, Reply, Undefined
 from swarmgate.stores.valkey.wire import Batch
 
 _unpack = msgspec.msgpack.Decoder().decode
 _kinds = tuple(BlockKind)
+_tiers = tuple(Tier)
 
 
 class BadAnswer(ValueError):
@@ -68,7 +70,12 @@ def _granted(_: Names, now_ms: int, told: list[Any]) -> Granted:
 
 def _denied(names: Names, now_ms: int, told: list[Any]) -> Denied:
     _, kind, ready_ms, certain_ms, due_ms, chosen, blockers, score, lines, position, depth = told
-    blocking = tuple([Blocker(names.budgets[one[0] - 1], _kinds[one[1]], *one[2:]) for one in blockers])
+    blocking = tuple(
+        [
+            Blocker(names.budgets[one[0] - 1], _kinds[one[1]], *one[2:])._replace(tier=_tiers[one[-1]])
+            for one in blockers
+        ]
+    )
     standing = tuple([names.lines[index - 1] for index in lines])
     return Denied(
         now_ms, _kinds[kind], ready_ms, certain_ms, due_ms, chosen, blocking, score, standing, position, depth

@@ -39,8 +39,8 @@ end
 local function write_line(line)
   local flat, row, last_ms = {}, {}, 0
   for ticket, it in pairs(line.told) do
-    row[1], row[2], row[3], row[4], row[5], row[6], row[7] =
-      it.ready_ms, it.due_ms, it.expires_ms, it.event, it.cost, it.reserve, it.at
+    row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8] =
+      it.ready_ms, it.due_ms, it.expires_ms, it.kind, it.cost, it.reserve, it.at, it.tier
     flat[#flat + 1], flat[#flat + 2] = ticket, cmsgpack.pack(row)
     last_ms = max(last_ms, it.expires_ms)
   end
