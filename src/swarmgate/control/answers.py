@@ -22,12 +22,13 @@ from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal import rows
+from swarmgate.stores.sql import costs as of_groups
 from swarmgate.stores.sql import reading
 from swarmgate.stores.sql.ledger import Ledger
-from swarmgate.stores.sql.reading import GROUPS, Span
+from swarmgate.stores.sql.reading import Span
 
 CONTEXT: Final = "context"
-WAYS: Final = (*GROUPS, CONTEXT)  # in which costs are told
+WAYS: Final = (*of_groups.GROUPS, CONTEXT)  # in which costs are told
 MOST_REVISIONS: Final = 1_000
 Rows = list[dict[str, Any]]
 
@@ -95,7 +96,7 @@ def costs(folder: Path, by: str, span: Span) -> Rows:
         raise BadInput("by", f"{by[:40]!r} is none of {', '.join(WAYS)}")
     with ledger(folder) as opened, opened.connection() as link:
         if by != CONTEXT:
-            return [{by: row.pop("name"), **row} for row in reading.costs(link, by, span)]
+            return [{by: row.pop("name"), **row} for row in of_groups.costs(link, by, span)]
         bands = Bands()
         for row in reading.sends(link, reading.targets(link), span):
             bands.add(row)

@@ -20,12 +20,10 @@ from swarmgate.stores.sql.tables import (
     imported,
     key_events,
     revisions,
-    usage,
     ways,
 )
 
 LIMIT_KINDS: Final = ("rate", "daily", "concurrency")  # of core/outcome.py: the target says that it is too much
-GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
 _PIECE: Final = 2_000
 
 
@@ -67,28 +65,6 @@ def stated(link: Connection, budget: str, revision: int) -> dict[str, Any] | Non
     told = select(revisions.c.amount, revisions.c.unit, revisions.c.window_ms, revisions.c.paused)
     found = link.execute(told.where(revisions.c.budget == budget, revisions.c.revision == revision)).mappings().first()
     return None if found is None else dict(found)
-
-
-def costs(link: Connection, by: str, span: Span) -> list[dict[str, Any]]:
-    """
-    Use and cost per value of a column of GROUPS, dearest first; hours that the span touches count whole.
-
-    A key is told as target/key: each target has names of its own.
-    """
-    column = _KEY if by == "key" else usage.c[by]
-    sums = [func.sum(usage.c[name]).label(name) for name in _SUMS]
-    statement = select(column.label("name"), *sums).where(
-        usage.c.hour_ms > span.from_ms - _HOUR_MS, usage.c.hour_ms < span.to_ms
-    )
-    ordered = statement.group_by(column).order_by(
-        func.sum(usage.c.cost_micro).desc(), func.sum(usage.c.attempts).desc(), column
-    )
-    return _all(link, ordered)
-
-
-_HOUR_MS: Final = 3_600_000
-_KEY: Final = case((usage.c.key == "", ""), else_=usage.c.target + "/" + usage.c.key)
-_SUMS: Final = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
 
 
 def targets(link: Connection) -> list[str]:
