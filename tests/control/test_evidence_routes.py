@@ -146,6 +146,20 @@ def test_the_rules_are_those_that_are_shipped(desk):
     assert b"- alert: slow_p99" in said
 
 
+def test_a_letter_that_cannot_be_sent_from_here_is_not_claimed(tmp_path):
+    async def order(_name, _said):
+        return {"address": ("127.0.0.1", 9), "tls": True}
+
+    made = Desk()
+    made.state, made.order = tmp_path, order
+    Shelf(tmp_path).put(
+        Letter("req-9", START_MS, "target_error", "up", "m", 4, {}, "POST", "/v1/x", [], b"{}"), START_MS
+    )
+    status, said = told(made, "/dead/req-9/replay", "POST")
+    assert (status, "--gate https://" in said["error"]["reason"]) == (400, True)
+    assert Shelf(tmp_path).letter("req-9").replays == {}
+
+
 def test_a_letter_goes_again_through_a_running_gate_once(tmp_path):
     async def play():
         async with provider() as (witness, port), up(tmp_path / "state", port) as gate:

@@ -37,7 +37,7 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """
-    Tell what was used and what it cost; hours that the time touches count whole.
+    Tell what was used and what it cost, or what long contexts cost; beyond 30 days hours count whole.
 
     A cost that nobody knows is told beside those that are known, and never counts as 0.
     """

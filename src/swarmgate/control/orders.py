@@ -93,6 +93,7 @@ class DataOrders:
             "now_ms": self._gate.clock.now_ms(),
             "is_stopping": self._gate.is_stopping,
             "address": self._gate.address,
+            "tls": self._gate.tls.callers is not None,
             "open": len(self._gate.pump.open),
             "connections": len(self._gate.doors),
             "turned_away": self._turned_away(),
