@@ -22,7 +22,7 @@ ECHOING = _HEAD + b"\r\n" + ECHO.encode() + b"\r\n"
         ("/v1/chat/completions", NOTHING, whole({"error": {"message": f"no, {KEY}"}}, "400 Bad", ECHO)),
         ("/v1/chat/completions", NOTHING, whole(UNARY | {"more": "x" * 70_000}, extra=ECHO)),
         ("/v1/chat/completions", STREAM, ECHOING + framed(token(f"said {KEY}")) + framed(FINISH + DONE) + LAST),
-        ("/v1/files", NOTHING, whole({"id": 1}, extra=ECHO)),
+        ("/v1/files", NOTHING, whole({"id": 1, "asked": f"Bearer {KEY}"}, extra=ECHO)),
         ("/v1/files", NOTHING, whole({"error": {"message": f"no, {KEY}"}}, "404 Not Found", ECHO)),
     ],
     ids=["whole", "error", "long", "stream", "unread", "unread error"],

@@ -5,6 +5,7 @@ Nothing in such a request names a model, so it goes to the first target whose ow
 speaks it too, and to no other: a file that was uploaded there is known there only. What the path may mean must be one thing for us and for the target.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -224,6 +225,11 @@ class Passing(Streaming):
             self.end.respond(*answers.ended(call, call.end, call.reason, self.shape))
         else:
             super()._relay(call, fetch, head)
+
+    def writer(self) -> Callable[[bytes], None]:
+        """Good answers are searched too: a keyed write's is kept on file."""
+        end, hide = self.end, self.errand.target.hide
+        return lambda data: end.write_chunk(hide(data))
 
     def shown(self, error: bytes) -> bytes:
         """What the target said, without its key."""

@@ -5,6 +5,8 @@ A body up to 64 KiB is held, so that a read may be sent again. A longer one make
 it can be sent only once, so its call is a write. Whoever is slower, caller or target, slows the other down.
 """
 
+from collections.abc import Callable
+
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.record import Call, Step
@@ -143,7 +145,7 @@ class Streaming:
         assert isinstance(fetch, Fetch)
         assert fetch.head is not None
         self.end.start_stream(fetch.head.status, self.answer_headers(call, fetch.head), fetch.head.content_length)
-        fetch.go_through(self.end.write_chunk)
+        fetch.go_through(self.writer())
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
@@ -190,6 +192,10 @@ class Streaming:
     def shown(self, error: bytes) -> bytes:
         """What a caller may see of an error of the host, of the same length."""
         return error
+
+    def writer(self) -> Callable[[bytes], None]:
+        """Where the pieces of an answer go."""
+        return self.end.write_chunk
 
     def begin_call(self) -> None:
         """Begin the call: the body is whole, or too long to be held."""
