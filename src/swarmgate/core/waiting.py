@@ -200,7 +200,7 @@ class Room:
             self._call_up(order[place][2])
 
     def _tell(self, line: str, first: int = 0) -> None:
-        for _, _, call in islice(self._lines.get(line, ()), first, LOOK_AT_MOST):
+        for _, _, call in islice(self._lines.get(line, ()), first, first + LOOK_AT_MOST):
             if call not in self.sleeping:
                 break  # the first is awake and asks anyway
             if self._waits_for(call) is not BlockKind.TIME:
