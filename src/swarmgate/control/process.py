@@ -19,7 +19,7 @@ import uvicorn
 
 from swarmgate.control import link, operator
 from swarmgate.control.agent_keys import KeyOffice
-from swarmgate.control.callers import Caller
+from swarmgate.control.connections import OperatorConnection
 from swarmgate.control.evidence_routes import AT_ONCE
 from swarmgate.control.importer import Importer
 from swarmgate.control.pricing import kept
@@ -125,7 +125,7 @@ class Control:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                http=Caller,
+                http=OperatorConnection,
                 timeout_graceful_shutdown=CLOSES_WITHIN_S,
             )
         )

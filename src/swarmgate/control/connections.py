@@ -15,7 +15,7 @@ MOST_HEAD_BYTES: Final = 64 * 1024
 HEAD_S: Final = 10.0  # from the first wait for a head to its end
 
 
-class Caller(HttpToolsProtocol):
+class OperatorConnection(HttpToolsProtocol):
     """One connection. A head has so much time and so many bytes; beyond so many connections the one that idles longest goes."""
 
     _head_bytes = 0
@@ -33,7 +33,7 @@ class Caller(HttpToolsProtocol):
         self.since_s = self.loop.time()
         self._await_head()
         if len(self.connections) > MOST_CONNECTIONS:
-            others = cast("set[Caller]", self.connections) - {self}
+            others = cast("set[OperatorConnection]", self.connections) - {self}
             idle = [one for one in others if one.is_idle]
             min(idle or [self], key=lambda one: one.since_s).transport.close()
 

@@ -8,8 +8,8 @@ import pytest
 import uvicorn
 
 from eventually import eventually
-from swarmgate.control import callers
-from swarmgate.control.callers import Caller
+from swarmgate.control import connections
+from swarmgate.control.connections import OperatorConnection
 from swarmgate.control.process import _Server
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: g\r\n\r\n"
@@ -21,7 +21,7 @@ class Port:
     def __init__(self):
         self.go_on = asyncio.Event()
         self.door = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(self, lifespan="off", log_config=None, access_log=False, http=Caller)
+        config = uvicorn.Config(self, lifespan="off", log_config=None, access_log=False, http=OperatorConnection)
         self.server = _Server(config)
 
     async def __call__(self, scope, _receive, send):
@@ -65,7 +65,7 @@ async def asked(caller, raw=REQUEST):
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nhost: g\r\nx-a: "], ids=["nothing", "half a head"])
 @pytest.mark.parametrize("before", [0, 2])
 def test_az_09_who_never_finishes_a_head_is_let_go(begun, before, monkeypatch):
-    monkeypatch.setattr(callers, "HEAD_S", 0.1)
+    monkeypatch.setattr(connections, "HEAD_S", 0.1)
 
     async def scene(port, come):
         reader, writer = caller = await come()
@@ -79,12 +79,12 @@ def test_az_09_who_never_finishes_a_head_is_let_go(begun, before, monkeypatch):
 
 
 def test_az_09_a_head_without_end_is_cut_off(monkeypatch):
-    monkeypatch.setattr(callers, "HEAD_S", 60.0)
+    monkeypatch.setattr(connections, "HEAD_S", 60.0)
 
     async def scene(port, come):
         reader, writer = await come()
         with contextlib.suppress(ConnectionError):
-            writer.write(b"GET / HTTP/1.1\r\nx-a: " + b"a" * (4 * callers.MOST_HEAD_BYTES))
+            writer.write(b"GET / HTTP/1.1\r\nx-a: " + b"a" * (4 * connections.MOST_HEAD_BYTES))
             assert await reader.read() == b""
         assert (await asked(await come())).startswith(b"HTTP/1.1 200")
 
@@ -92,7 +92,7 @@ def test_az_09_a_head_without_end_is_cut_off(monkeypatch):
 
 
 def test_az_09_a_flood_of_connections_keeps_no_operator_out_and_cuts_no_answer(monkeypatch):
-    monkeypatch.setattr(callers, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
 
     async def scene(port, come):
         slow = await come()
