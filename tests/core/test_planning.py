@@ -8,7 +8,7 @@ from test_view import NOW, everything, lived, names, pasts
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Granted
 from swarmgate.core.book import Book, Take, Usage, first_score
-from swarmgate.core.limits import EXACT, Limits
+from swarmgate.core.limits import EXACT, Limits, Tier
 from swarmgate.core.planning import DELIVERED_MS, PlannedStep, Planning, Way
 from swarmgate.core.view import copied
 
@@ -163,6 +163,17 @@ def test_what_the_first_cannot_use_yet_is_planned_for_the_next_as_it_will_come()
     found = starts(planned(made, steps))
     assert [found[f"next{number}"] for number in range(30)] == [NOW + 100 + 100 * (number // 3) for number in range(30)]
     assert found["first"] == NOW + 60_000
+
+
+def test_a_step_of_a_caller_at_its_cap_is_passed_in_a_plan_although_it_wants_more_than_is_free():
+    made = book(crowd=CROWD, cap=Limits(SLOTS.kind, burst=1, tier=Tier.CALLERS))
+    kernel.take(made, Take("x", "x", 0, first_score(0), ((("cap", 0, 1),),), 60_000), NOW)
+    steps = [PlannedStep(f"now{number}", 0, (way("crowd"),), 100 * (number + 1)) for number in range(4)]
+    steps.append(PlannedStep("capped", 0, (Way((("crowd", 0, 4), ("cap", 0, 1))),), 100))
+    steps += [PlannedStep(f"next{number}", 1, (way("crowd"),), 100) for number in range(12)]
+    found = starts(planned(made, steps))
+    after_ms = [100, 200, 200, 300, 300, 300, 400, 400, 400, 400, 500, 500]
+    assert [found[f"next{number}"] - NOW for number in range(12)] == after_ms
 
 
 def test_the_way_that_fits_first_is_taken():

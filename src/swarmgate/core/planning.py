@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from swarmgate.core import kernel
-from swarmgate.core.answers import BlockKind, Denied, Granted
+from swarmgate.core.answers import BlockKind, Denied, Granted, held_up_at
 from swarmgate.core.book import LEASE_MS, STAY_MS, Book, Demand, Take, Usage
 from swarmgate.core.limits import EXACT, Limits
 from swarmgate.core.line import CLASS_STEP, changed
@@ -246,10 +246,11 @@ class Planning:
                 self._ask_at(now_ms, self._heads[order[0][1]])
 
     def _pass_on(self, queue: _Queue, denied: Denied) -> None:
-        """Where nothing of a line holds a step up, the next one that time does not wake asks, as core/waiting.py has it."""
-        blocked = {self._world.cells[blocker.budget].line.name for blocker in denied.blockers}
+        """Where a step is not held up, the next one that time does not wake asks, as core/waiting.py has it."""
+        tier, cells = held_up_at(denied.kind, denied.blockers), self._world.cells
+        held = {cells[blocker.budget].line.name for blocker in denied.blockers if blocker.tier <= tier}
         for name in denied.lines:
-            if name not in blocked:
+            if name not in held:
                 order = self._world.line(name).order
                 behind = bisect_right(order, queue.steps[0])
                 for _, ticket in order[behind : behind + LOOK_AT_MOST]:
