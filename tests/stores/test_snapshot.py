@@ -2,6 +2,7 @@
 
 import json
 import os
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -111,6 +112,21 @@ def test_a_broken_file_is_kept_and_counts_as_an_unclean_stop(tmp_path):
     assert "cold" in start.sentence
     assert start.book.birth_ms == NOW
     assert (tmp_path / "budgets.json.broken").exists()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lg_08_a_book_of_which_a_byte_changed_is_not_believed(tmp_path, seed):
+    start = snapshot.begin(tmp_path, NOW, LIMITS)
+    kernel.define(start.book, "c", LIMITS["c"])
+    kernel.take(start.book, ask("x", ("c", 45, 0)), NOW)
+    snapshot.finish(tmp_path, start)
+    chance, data = Random(seed), bytearray((tmp_path / snapshot.SAVED).read_bytes())
+    at = chance.randrange(len(data))
+    data[at] = chance.choice([byte for byte in b"0123456789-x" if byte != data[at]])
+    (tmp_path / snapshot.SAVED).write_bytes(data)
+    again = snapshot.begin(tmp_path, NOW, LIMITS)
+    assert "cold" in again.sentence
+    assert (tmp_path / "budgets.json.broken").read_bytes() == data
 
 
 def test_a_newer_version_is_not_guessed_at(tmp_path):

@@ -12,6 +12,10 @@ from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.stores.journal.in_force import FILE, InForce, Limit, Why
 from swarmgate.stores.journal.reader import newest_policy
 
+FOREIGN = (  # as a later version might write it
+    b'{"policy":7,"budgets":{"x":{"limits":{"most":5},"policy":1,"target":"","unit":"requests","amount":5,"window_ms":0,'
+    b'"at_ms":1,"author":"a","reason":"r"}}}'
+)
 WHY = Why("ann", "they asked for it")
 ONE = Limit(Limits(BudgetKind.LEVEL, burst=3, quota=8, window_ms=60_000), Published(10, 60_000), "up")
 OTHER = ONE._replace(limits=replace(ONE.limits, quota=4), published=Published(5, 60_000))
@@ -59,7 +63,7 @@ def test_pausing_is_a_revision(tmp_path):
     assert (adopted["x"].revision, adopted["x"].paused) == (2, True)
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"{", b"[]", b'{"policy": "x"}', b"\xff\xff"])
+@pytest.mark.parametrize("rubbish", [b"", b"{", b"[]", b'{"policy": "x"}', b"\xff\xff", FOREIGN])
 def test_a_file_that_cannot_be_read_is_kept_and_numbers_go_on_beyond_it(tmp_path, rubbish):
     (tmp_path / FILE).write_bytes(rubbish)
     force, adopted = adopt(tmp_path, {"x": ONE}, now_ms=1_800_000_000_000)

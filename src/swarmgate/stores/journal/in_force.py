@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from swarmgate.core.compiler import Published
+from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.engine.disk import DISK
 from swarmgate.stores.journal import rows
@@ -78,10 +79,10 @@ class InForce:
         self.policy = self._reserved = 0
         self._is_new = True  # nothing held before in this folder
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            found = _whole(msgspec.json.decode(self._path.read_bytes(), type=_File))
         except FileNotFoundError:
             return
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, BadInput) as error:
             aside = self._path.with_suffix(f".broken-{now_ms}")
             self._path.replace(aside)
             self.sentence = (
@@ -171,6 +172,17 @@ def standing(folder: Path, file: Mapping[str, Published]) -> list[StandingLimit]
         and one.author != CONFIGURATION
         and (one.amount, one.window_ms) != (file[name].amount, file[name].window_ms)
     ]
+
+
+def _whole(file: _File) -> _File:
+    """A file whose limits say all that is read of them. Errors: `BadInput`."""
+    for name, kept in file.budgets.items():
+        said = kept.limits
+        if not (
+            isinstance(said.get("paused"), bool) and all(type(said.get(one)) is int for one in ("burst", "revision"))
+        ):
+            raise BadInput(name, "does not say its burst, its revision, and whether it is paused")
+    return file
 
 
 def _shape(form: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from swarmgate.core.book import Book, Lease
 from swarmgate.core.kernel import chill, define
@@ -22,7 +23,7 @@ from swarmgate.ports import Disk
 
 RUNNING = "running"
 SAVED = "budgets.json"
-VERSION = 1
+VERSION = 2
 LONG_AGO_MS = -(2**51)
 LimitsOf = Callable[[str], Limits | None]
 
@@ -89,7 +90,7 @@ def _found(saved: Path, now_ms: int, journal: int, disk: Disk, limits: LimitsOf)
             return _empty(now_ms, now_ms), f"{saved} is gone, and a gate has worked here"
         return _empty(LONG_AGO_MS, now_ms), "first run here: budgets start full"
     try:
-        form = json.loads(disk.read(saved))
+        form = _as_written(json.loads(disk.read(saved)))
         book = restored(form, now_ms, limits)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         disk.rename(saved, f"{SAVED}.broken")
@@ -120,12 +121,28 @@ def finish(folder: Path, start: Start, *, journal: int = 0, disk: Disk = DISK) -
 
     `journal` is the number of its newest file. Errors: OSError; then the mark stays, and the next start is cold.
     """
-    text = json.dumps({**saved_form(start.book), "journal": journal}, separators=(",", ":"))
+    form = {**saved_form(start.book), "journal": journal}
     try:
-        disk.write(folder / SAVED, text.encode())
+        disk.write(folder / SAVED, _text({**form, "sum": _sum(form)}))
         disk.remove(folder / RUNNING)
     finally:
         disk.unlock(start.lock)
+
+
+def _text(form: Mapping[str, Any]) -> bytes:
+    return json.dumps(form, separators=(",", ":")).encode()
+
+
+def _as_written(form: dict[str, Any]) -> dict[str, Any]:
+    """The form without its checksum. Errors: ValueError where that does not fit."""
+    if form.pop("sum", None) != _sum(form) and form["version"] == VERSION:
+        raise ValueError("its checksum does not fit")
+    return form
+
+
+def _sum(form: Mapping[str, Any]) -> int:
+    """A digit that changed would grant anew what was used (reliability LG-08); integers and names come back as they were written."""
+    return crc32(_text(form))
 
 
 def saved_form(book: Book) -> dict[str, Any]:
