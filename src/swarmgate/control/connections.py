@@ -35,7 +35,9 @@ class OperatorConnection(HttpToolsProtocol):
         if len(self.connections) > MOST_CONNECTIONS:
             others = cast("set[OperatorConnection]", self.connections) - {self}
             idle = [one for one in others if one.is_idle]
-            min(idle or [self], key=lambda one: one.since_s).transport.close()
+            longest = min(idle or [self], key=lambda one: one.since_s)
+            self.connections.discard(longest)  # now: thousands may come before the loop tells it that it is closed
+            longest.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""
