@@ -143,6 +143,18 @@ def test_a_drawing_where_matplotlib_is_there_and_tables_where_not(folder, monkey
     assert "Who caused it" in page(story)
 
 
+def test_a_drawing_of_answers_that_came_within_a_millisecond(tmp_path):
+    pytest.importorskip("matplotlib")
+    story = Story(tmp_path)
+    story.boot()
+    for number in range(3):
+        story.answered(f"c{number}", took_ms=0)
+    import_all(story.write().folder).close()
+    found = told(tmp_path, "up")
+    assert {one.p99_ms for one in found.moments} == {0}
+    assert drawing(found).startswith("<svg")
+
+
 def test_a_limit_that_hosts_share_counts_all_of_them(tmp_path):
     story = Story(tmp_path)
     story.boot()

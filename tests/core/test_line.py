@@ -217,6 +217,7 @@ def test_p2_takes_nothing_where_a_better_class_waits(plan, wait_ms, wanted):
         for name, cell in crowd.book.cells.items()
         for entry in cell.line.entries.values()
         if entry.score < 2 * CLASS_STEP and now_ms <= entry.due_ms + UNCLAIMED_MS
+        if entry.tier >= cell.limits.tier  # or it stands aside
     }
     if granted(crowd.book, ask("idle", *wanted, rank=2), now_ms):
         assert not better & {name for name, _, _ in wanted}

@@ -19,7 +19,7 @@ from swarmgate.http1.upstreams import Origin, PoolLimits
 
 
 def wire(kind, fired, *, committed=False):
-    exchanges = SimpleNamespace(fire=lambda _call, event: fired.append(event), live=set())
+    exchanges = SimpleNamespace(fire=lambda _call, event: fired.append(event), hear_out=lambda _call: None, live=set())
     return kind(exchanges, None, SimpleNamespace(committed=committed), Origin("http", "h", 80))
 
 

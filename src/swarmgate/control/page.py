@@ -200,7 +200,9 @@ def _draw_latency(axes: Any, story: PostMortem) -> None:
     for task_type in dict.fromkeys(one.task_type for one in story.moments):
         points = [one for one in story.moments if one.task_type == task_type]
         minutes = [(one.from_ms + story.windows.window_ms / 2 - story.span.from_ms) / 60_000 for one in points]
-        axes.plot(minutes, [one.p99_ms / _MS for one in points], marker=".", label=f" {task_type or 'no task type'}")
+        axes.plot(
+            minutes, [max(1, one.p99_ms) / _MS for one in points], marker=".", label=f" {task_type or 'no task type'}"
+        )
     for spell in story.spells:
         if spell.ceiling:
             axes.axvline((spell.from_ms - story.span.from_ms) / 60_000, color="#222", linestyle=":")
