@@ -110,6 +110,7 @@ def served_or_refused(text):
 
 @given(mutations)
 @example([("word", 0, "listen")])
+@example([("word", 0, '""')])
 @settings(max_examples=300, deadline=None)
 def test_op_01_a_changed_configuration_is_refused_with_a_reason_or_can_be_served(changes):
     budgets, refused = served_or_refused(mutated(changes))

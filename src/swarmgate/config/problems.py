@@ -4,6 +4,7 @@ What is wrong with a TOML file, all at once: each problem with its line, its key
 pydantic finds the problems, tomllib gives no lines; so the text is read once more, only for where each key stands.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -110,9 +111,19 @@ def _table(parts: list[str], last_index: dict[Loc, int], *, is_array: bool) -> L
 
 def problem(loc: Loc, reason: str, lines: Mapping[Loc, int]) -> Problem:
     """The problem of the key at `loc`; its line is that of the key, or of the innermost table around it."""
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
     around = next((loc[:size] for size in range(len(loc), 0, -1) if loc[:size] in lines), ())
-    return Problem(lines.get(around, 1), field, reason)
+    return Problem(lines.get(around, 1), _shown(loc), reason)
+
+
+def _shown(loc: Loc) -> str:
+    """The path of a key; a part that nobody would see, or see the end of, stands in quotes."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}" for part in loc]
+    return "".join(parts).removeprefix(".")
+
+
+def _quoted(part: str) -> str:
+    is_plain = part and part.isprintable() and not set(part) & set(" .\"'")
+    return part if is_plain else json.dumps(part)
 
 
 def explain(
