@@ -9,7 +9,7 @@ from swarmgate.config.policies import preset_policies
 from swarmgate.facts.presets import CONFIDENCES, in_force, load_presets
 
 PRESETS = load_presets()
-COLLECTED = Path(__file__).parents[2] / "shared/data/presets/targets.json"
+COLLECTED = Path(__file__).parents[3] / "shared/data/presets/targets.json"
 
 
 @pytest.mark.parametrize("one", PRESETS.values(), ids=PRESETS)
