@@ -71,3 +71,16 @@ def test_whoever_keeps_asking_is_served_whatever_the_less_urgent_take(wanted, ri
         denied, better = reply, come_back(better, reply)
         crowd.pass_time(crowd.now_ms + 1)
     assert denied.kind is BlockKind.NEVER
+
+
+def test_any_number_that_stand_aside_hide_nobody_who_waits_here():
+    """Four tickets of each of many agents at their team's cap, and behind them a call that needs more than the next token."""
+    site = Limits(BudgetKind.LEVEL, burst=6, quota=1, window_ms=100)
+    made = book(site=site, cap=CAP)
+    assert granted(made, ask("runs", ("cap", 0, 1), ("site", 6, 0)), START_MS)
+    for number in range(300):
+        assert not granted(made, ask(f"aside-{number}", ("cap", 0, 1), ("site", 1, 0)), START_MS)
+    large = ask("large", ("site", 4, 0))
+    large = come_back(large, kernel.take(made, large, START_MS))
+    assert not granted(made, ask("less urgent", ("site", 1, 0), rank=2), START_MS + 100)
+    assert granted(made, large, START_MS + 400)

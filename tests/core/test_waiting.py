@@ -133,9 +133,8 @@ class RoomModel(RuleBasedStateMachine):
             self.sleeping.pop(one)
         self.room.wait(call, self.now_ms + for_ms, self.now_ms + first_ms)
         self.waits += 1
-        several = len(call.standing) > 1
         leads = {line for line in call.held if self.order(line)[0] is call}
-        if any(several or self.depth(line) > len(self.order(line)) for line in leads):
+        if leads:
             for_ms = min(for_ms, first_ms)
         self.sleeping[call] = (self.now_ms + for_ms, self.waits)
         ready = [call] if call.standing and kind is not BlockKind.TIME and leads & self.ended[call] else []

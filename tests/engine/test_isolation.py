@@ -11,9 +11,10 @@ SITE = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=1_000)
 WAY = Limits(BudgetKind.LEASES, burst=1, tier=Tier.WAYS)
 SLOTS = Limits(BudgetKind.LEASES, burst=1)
 CAPS = {
-    "calls in progress": Limits(BudgetKind.LEASES, burst=1, tier=Tier.CALLERS),
-    "calls a minute": Limits(BudgetKind.COUNTER, burst=3, window_ms=60_000, slices=24, tier=Tier.CALLERS),
+    "team a: calls in progress": Limits(BudgetKind.LEASES, burst=1, tier=Tier.CALLERS),
+    "team a: calls a minute": Limits(BudgetKind.COUNTER, burst=3, window_ms=60_000, slices=24, tier=Tier.CALLERS),
 }
+SLOTS_OF_A = CAPS["team a: calls in progress"]
 SECONDS = 120
 
 
@@ -25,7 +26,7 @@ def routes(target, cap=""):
     """What a call takes: the target's budgets, and perhaps its team's cap."""
     fixed = [("site", 1, 0), ("way", 0, 1)] if target == "site" else [("slots", 0, 1)]
     whole = ("slots",) if target == "slots" else ()
-    if cap == "calls in progress":
+    if cap.endswith("calls in progress"):
         fixed, whole = [*fixed, (cap, 0, 1)], (*whole, cap)
     elif cap:
         fixed.append((cap, 1, 0))
@@ -63,3 +64,24 @@ def test_others_get_what_a_capped_team_leaves(target, cap, rank):
     late_ms = [sent_ms.get(call.id, 10**12) - call.arrived_ms for call in others]
     assert [call.end for call in others] == [End.ANSWERED] * len(others)
     assert sum(late_ms) / len(late_ms) <= 1_100, sorted(late_ms)
+
+
+def test_whoever_waits_for_a_moment_at_its_own_cap_is_not_paced_by_those_who_wait_for_theirs():
+    """Sixty of one team stand aside at the site; two calls a second of another team have a cap of five."""
+    own = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=200, tier=Tier.CALLERS)
+    site = Limits(BudgetKind.LEVEL, burst=1, quota=1, window_ms=100)
+    world = World({"site": site, "team a: calls in progress": SLOTS_OF_A, "team b: calls": own})
+    taking = {
+        "a": (rung("t", route("k", (("site", 1, 0), ("team a: calls in progress", 0, 1)), ())),),
+        "b": (rung("t", route("k", (("site", 1, 0), ("team b: calls", 1, 0)), ())),),
+    }
+    for number in range(60):
+        world.call(f"a{number}", lasts(600_000), rungs=taking["a"], agent=f"a{number}", after_ms=1 + number)
+    started_ms = world.time.now_ms() + 5_000
+    calls = [
+        world.call(f"b{n}", lasts(30), rungs=taking["b"], agent=f"b{n}", after_ms=5_000 + 1_000 * (n // 2))
+        for n in range(28)
+    ]
+    world.time.run(started_ms + 30_000)
+    sent_ms = {name: at_ms for name, _, _, at_ms in world.wire.seen}
+    assert max(sent_ms[call.id] - call.arrived_ms for call in calls) <= 500

@@ -109,7 +109,7 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
         entry = line.entries[ticket]
         if entry.expires_ms <= now_ms:
             dead.append(ticket)
-        elif entry.due_ms + UNCLAIMED_MS >= now_ms:
+        elif entry.due_ms + UNCLAIMED_MS >= now_ms and not stands_aside(cell, entry):
             looked += 1
             if not _may_pass(cell, entry, request.rank, need, now_ms):
                 found = entry
@@ -124,11 +124,14 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
     return found
 
 
+def stands_aside(cell: "BudgetCell", entry: Entry) -> bool:
+    """Whether nobody has to wait for it here: it is held up at an earlier tier, and nobody knows until when."""
+    return entry.tier < cell.limits.tier and entry.kind is not BlockKind.TIME
+
+
 def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: int) -> bool:
     better = entry.score // CLASS_STEP
     is_aside = entry.tier < cell.limits.tier
-    if is_aside and entry.kind is not BlockKind.TIME:
-        return True
     if rank == IDLE_RANK and better < IDLE_RANK and not is_aside:
         return False
     if entry.kind is BlockKind.EVENT:

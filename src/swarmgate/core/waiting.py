@@ -237,16 +237,10 @@ class Room:
         return bool(lead) and len(self._freed) == REMEMBERED  # so much ended that the beginning is forgotten
 
     def _leads(self, call: "Call") -> bool:
-        """
-        Whether it is the first in a line of a target's, and others who stand there or where it stands are no measure for it.
-
-        Of a caller's own caps everybody leads his.
-        """
-        return any(
-            self._lines[line][0][2] is call and (len(call.standing) > 1 or self._depths[line] > len(self._lines[line]))
-            for line in self._held[call]
-            if not line.startswith(OF_CALLERS)
-        )
+        """Whether it is the first that is held up in a line of a target's, or, where only its own caps do that, in one of these."""
+        held = self._held[call]
+        targets = [line for line in held if not line.startswith(OF_CALLERS)]
+        return any(self._lines[line][0][2] is call for line in targets or held)
 
     def _call_up(self, call: "Call") -> None:
         if self.sleeping.pop(call, None) is not None:

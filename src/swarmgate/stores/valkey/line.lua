@@ -134,9 +134,12 @@ local function starts(cell, entry, better, caller, now_ms)
   return caller.alone_ms, caller.after_ms
 end
 
+local function stands_aside(cell, entry)
+  return entry.tier < cell.limits.tier and entry.kind ~= TIME
+end
+
 local function may_pass(cell, entry, better, caller, now_ms)
   local is_aside = entry.tier < cell.limits.tier
-  if is_aside and entry.kind ~= TIME then return true end
   if caller.rank == IDLE_RANK and better < IDLE_RANK and not is_aside then return false end
   if entry.kind == EVENT then
     local taken = cell.pending + caller.cost + caller.reserve + entry.cost + entry.reserve
@@ -174,7 +177,7 @@ local function holds_back(cell, request, cost, reserve, now_ms)
       local entry = known[ticket] or entry_of(line, ticket)
       if entry.expires_ms <= now_ms then
         dead[#dead + 1] = ticket
-      elseif entry.due_ms + UNCLAIMED_MS >= now_ms then
+      elseif entry.due_ms + UNCLAIMED_MS >= now_ms and not stands_aside(cell, entry) then
         looked = looked + 1
         local better = floor(its_score / CLASS_STEP)
         found = not may_pass(cell, entry, better, caller, now_ms)
