@@ -69,7 +69,7 @@ per_minute = 60
 """
 _FROM_MS, _UNTIL_MS = 3_000, 16_000
 _ALWAYS = (  # so that calls are in backoff, and dial anew, at all
-    Fault("brownout", 2_500, 3_000, "model", 600),
+    Fault("brownout", 2_500, 9_000, "model", 600),
     Fault("stale", 2_500, 10_000, "model", 300),
     Fault("latency_spike", 6_000, 3_000, "other", 300),
     Fault("store_lag", 7_000, 500, "store", 20),
