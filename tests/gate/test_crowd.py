@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wires import Bench, Wire
 
+from swarmgate.core.crowd import Crowd
 from swarmgate.core.scope import Scope, key_hash
-from swarmgate.gate.crowd import Crowd
 from swarmgate.gate.service import Door
 
 TEXT = """

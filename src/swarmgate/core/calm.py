@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from swarmgate.core.answers import BlockKind
+from swarmgate.core.limits import Tier
 
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 ANY = 1 << 62
 LOOKS_SHARE = 8  # bounds are made anew once in so many looks as are an eighth of the line: they cost as much as a look
-Shape = tuple[int, int, tuple[int, int, int], int]  # scale, drain, caps and tier of a budget
+Shape = tuple[int, int, tuple[int, int, int], Tier]  # scale, drain, caps and tier of a budget
 
 
 class Calm:
@@ -41,10 +42,9 @@ class Calm:
         scale, drain, caps, tier = self._shape
         room = caps[rank] - (entry.need[0] + entry.need[1]) * scale
         self.expires_ms = min(self.expires_ms, entry.expires_ms)
-        is_aside = entry.tier < tier
-        if is_aside and entry.kind is not BlockKind.TIME:
+        if entry.stands_aside(tier):
             return
-        if not is_aside:
+        if not entry.is_aside(tier):
             self.best = min(self.best, rank)
         if entry.kind is BlockKind.EVENT:
             self.event_room = min(self.event_room, room)

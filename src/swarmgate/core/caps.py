@@ -13,14 +13,14 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from swarmgate.core.callers import AGENT, KEY
+from swarmgate.core.crowd import leaves_too_little
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
 from swarmgate.core.record import Route
 from swarmgate.core.routing import Budget, route
 from swarmgate.core.scope import NOBODY, Scope
 
-MOST_AGENTS = 12_500
-OF_THE_REST = 4  # times the places that are left: so many a team may have, so one alone 10,000, and none the last
+MOST_AGENTS = 12_500  # of one team alone 10,000 (core/crowd.py)
 MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
 OTHERS = "others"  # the one name of all agents of a team beyond the bound
 ANY_TARGET = ""
@@ -165,7 +165,7 @@ class Caps:
         if not agent:
             return ()
         name = _of(team, agent)
-        if name not in self._agents and self._named[team] >= OF_THE_REST * (MOST_AGENTS - len(self._agents)):
+        if name not in self._agents and leaves_too_little(self._named[team], MOST_AGENTS - len(self._agents)):
             name = _of(team, OTHERS)
         budgets = self._of_agent(name)
         if name not in self._agents:

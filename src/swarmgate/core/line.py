@@ -50,6 +50,14 @@ class Entry:
         self.kind = BlockKind.TIME
         self.tier = Tier.WAYS
 
+    def is_aside(self, tier: Tier) -> bool:
+        """Whether it is held up at an earlier tier than that."""
+        return self.tier < tier
+
+    def stands_aside(self, tier: Tier) -> bool:
+        """Whether nobody has to wait for it at that tier: nobody knows until when it is held up earlier."""
+        return self.tier < tier and self.kind is not BlockKind.TIME
+
 
 class Line:
     """Waiting tickets in order of (score, ticket); `calms` are bounds over all of them, by the shape of a budget."""
@@ -109,7 +117,7 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
         entry = line.entries[ticket]
         if entry.expires_ms <= now_ms:
             dead.append(ticket)
-        elif entry.due_ms + UNCLAIMED_MS >= now_ms and not stands_aside(cell, entry):
+        elif entry.due_ms + UNCLAIMED_MS >= now_ms and not entry.stands_aside(cell.limits.tier):
             looked += 1
             if not _may_pass(cell, entry, request.rank, need, now_ms):
                 found = entry
@@ -124,14 +132,9 @@ def holds_back(cell: "BudgetCell", request: "Take", need: Need, now_ms: int) -> 
     return found
 
 
-def stands_aside(cell: "BudgetCell", entry: Entry) -> bool:
-    """Whether nobody has to wait for it here: it is held up at an earlier tier, and nobody knows until when."""
-    return entry.tier < cell.limits.tier and entry.kind is not BlockKind.TIME
-
-
 def _may_pass(cell: "BudgetCell", entry: Entry, rank: int, need: Need, now_ms: int) -> bool:
     better = entry.score // CLASS_STEP
-    is_aside = entry.tier < cell.limits.tier
+    is_aside = entry.is_aside(cell.limits.tier)
     if rank == IDLE_RANK and better < IDLE_RANK and not is_aside:
         return False
     if entry.kind is BlockKind.EVENT:

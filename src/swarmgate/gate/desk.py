@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 
 from swarmgate.core.commands import Answer, End
+from swarmgate.core.crowd import Crowd
 from swarmgate.core.effect import Effect
 from swarmgate.core.events import GivenUp, OwnAnswer
 from swarmgate.core.reasons import Reason
@@ -16,7 +17,6 @@ from swarmgate.engine.pump import Pump
 from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.cap_desk import CapDesk
-from swarmgate.gate.crowd import Crowd
 from swarmgate.gate.deferral import Asked, Deferrals
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.identity import Identity, Unattributed, must_say, read_identity

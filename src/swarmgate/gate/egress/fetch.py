@@ -67,9 +67,8 @@ class Fetch(HostWire):
         super().__init__(exchanges, upstreams, call, origin)
         self._source = source
         self._write: Callable[[bytes], None] | None = None
-        self._more = self._seen = (
-            0  # bytes of the request beyond what was charged at admission; of them and the answer what was charged
-        )
+        # Bytes of the request beyond what was charged at admission; of them and the answer, what was charged since.
+        self._more = self._seen = 0
         self._moved = 0  # bytes either way at the last report
         self._refusals: frozenset[int] = frozenset()
         self.method = method
@@ -157,9 +156,8 @@ class Fetch(HostWire):
         moved = self.got_bytes + self.sent_bytes
         if moved != self._moved or self.paused:
             self.progress_ms, self._moved = now_ms, moved
-            flowed = (
-                self.got_bytes + self._more - self._seen if self.call.committed else 0
-            )  # charged once there is an answer
+            # It is charged once there is an answer.
+            flowed = self.got_bytes + self._more - self._seen if self.call.committed else 0
             self._seen += flowed
             self._exchanges.fire(self.call, Progress(flowed))
 

@@ -18,9 +18,8 @@ UPGRADE = b"x-swarmgate-upgrade"
 _TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
 _AGENT = b"user-agent"
 IDEMPOTENCY = HEADER.encode()
-_MAYBE_OURS = frozenset(
-    {b"authorization", b"x-api-key", b"api-key"}
-)  # an agent's key for the gate is nobody else's, in base64 either
+# An agent's key for the gate is nobody else's, in base64 either.
+_MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})
 _WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
 
 

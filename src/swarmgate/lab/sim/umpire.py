@@ -189,8 +189,8 @@ def _stands_aside(entry: Entry, cell: BudgetCell) -> bool:
 
     Nobody knows either, of places, when the one comes back that it would have to share.
     """
-    is_earlier = entry.tier < cell.limits.tier
-    return is_earlier and (entry.kind is not BlockKind.TIME or cell.limits.kind is BudgetKind.LEASES)
+    tier = cell.limits.tier
+    return entry.stands_aside(tier) or (entry.is_aside(tier) and cell.limits.kind is BudgetKind.LEASES)
 
 
 def _start(cell: BudgetCell, entry: Entry, less: Need, now_ms: int) -> int | None:

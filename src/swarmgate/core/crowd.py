@@ -11,7 +11,12 @@ from collections.abc import Iterable, Sized
 
 from swarmgate.core.record import Call
 
-OF_THE_REST = 4  # times the room that is left: so one team takes up to four fifths
+OF_THE_REST = 4  # times the room that is left: so one team takes up to four fifths, and none the last
+
+
+def leaves_too_little(held: int, rest: int) -> bool:
+    """Whether who holds so much of what teams share may have no more of the rest (reliability TI-07)."""
+    return held >= OF_THE_REST * rest
 
 
 class Crowd:
@@ -32,4 +37,4 @@ class Crowd:
 
     def is_too_much(self, team: str, calls: Sized) -> bool:
         """Whether one more call of this team would leave too little to the others."""
-        return self._held[team] >= OF_THE_REST * (self.room - len(calls))
+        return leaves_too_little(self._held[team], self.room - len(calls))
