@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from typer.testing import CliRunner
 
+from dispositions import found
 from swarmgate.cli import app
 from swarmgate.cli.configured import exports
 from swarmgate.config.whole import parse
@@ -150,11 +151,20 @@ limits = ["{limit}"]
 
 
 def test_without_a_file_a_terminal_that_is_gone_stops_it_in_order(tmp_path, provider):
-    with running(tmp_path, provider, "--no-control") as (process, url):
+    with found(signal.SIG_DFL, signal.SIGHUP), running(tmp_path, provider, "--no-control") as (process, url):
         assert ask(url) == ANSWER
         process.send_signal(signal.SIGHUP)
         _, error = process.communicate(timeout=20)
         assert (process.returncode, "stopping" in error) == (0, True)
+
+
+def test_what_nohup_started_goes_on_without_its_terminal(tmp_path, provider):
+    with found(signal.SIG_IGN, signal.SIGHUP), running(tmp_path, provider, "--no-control") as (process, url):
+        process.send_signal(signal.SIGHUP)
+        assert [ask(url), ask(url)] == [ANSWER] * 2
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
 
 
 @contextlib.contextmanager
@@ -176,7 +186,8 @@ def busy(url):
     answers.append(ask(url))
 
 
-def test_sighup_reads_the_file_again(tmp_path, provider):
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN], ids=["in a terminal", "nohup"])
+def test_sighup_reads_the_file_again(before, tmp_path, provider):
     file = tmp_path / "gate.toml"
 
     def write(limit):
@@ -187,7 +198,8 @@ def test_sighup_reads_the_file_again(tmp_path, provider):
         return next(line for line in iter(process.stderr.readline, "") if "configuration" in line)
 
     write("600 per 60s")
-    with running(tmp_path, provider, "--config", str(file), "--no-control") as (process, url):
+    started = running(tmp_path, provider, "--config", str(file), "--no-control")
+    with found(before, signal.SIGHUP), started as (process, url):
         assert ask(url) == ANSWER
         write("many per 60s")
         with busy(url) as answers:  # OP-02: nobody is dropped

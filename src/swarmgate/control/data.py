@@ -283,10 +283,12 @@ class _Data:
     async def run(self) -> int:
         """From listening to the last call; how many were given up. Errors: `Stop`."""
         setting, loop = self.setting, asyncio.get_running_loop()
-        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the last: its terminal is gone
+        for sign in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(sign, self._stopped.set)
         if setting.again is not None:
             loop.add_signal_handler(signal.SIGHUP, self._reload.do, setting.again)
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup: it goes on without its terminal
+            loop.add_signal_handler(signal.SIGHUP, self._stopped.set)
         self._door = await link.listen(setting.state, self._peer)
         if setting.operator is not None:
             await self._start_control(setting.operator)

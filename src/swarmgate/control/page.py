@@ -210,10 +210,9 @@ def _draw_latency(axes: Any, story: PostMortem) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_ylabel("P99, s (dotted: a ceiling begins)")
+    # Agents write task types: `$` begins no formula, and `_` after a space hides no label.
     for text in axes.legend(loc="upper right", frameon=False).get_texts():
-        text.set_parse_math(
-            False
-        )  # agents write task types: `$` begins no formula, and `_` after a space hides no label
+        text.set_parse_math(False)
 
 
 def _who(row: Mapping[str, Any]) -> tuple[str, str]:
