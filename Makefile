@@ -1,4 +1,5 @@
-# Each target makes its own virtual environment; nothing is needed but Python 3.11+, gcc and make.
+# Each target makes its own virtual environment; nothing is needed but Python 3.11+, make and git, and a C compiler only where a dependency
+# has no wheel.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

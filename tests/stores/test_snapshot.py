@@ -129,9 +129,13 @@ def test_lg_08_a_book_of_which_a_byte_changed_is_not_believed(tmp_path, seed):
     assert (tmp_path / "budgets.json.broken").read_bytes() == data
 
 
-def test_a_newer_version_is_not_guessed_at(tmp_path):
-    (tmp_path / snapshot.SAVED).write_text(json.dumps({"version": 99}))
-    assert "version 99" in snapshot.begin(tmp_path, NOW, LIMITS).sentence
+@pytest.mark.parametrize(("version", "who"), [(1, "an older version"), (99, "a newer version")])
+def test_another_version_is_not_guessed_at_and_it_is_told_what_follows(tmp_path, version, who):
+    (tmp_path / snapshot.SAVED).write_text(json.dumps({"version": version}))
+    start = snapshot.begin(tmp_path, NOW, LIMITS)
+    for words in (who, "kept as budgets.json.broken; nothing needs to be done", "start cold (used up)", "whole again"):
+        assert words in start.sentence
+    assert start.book.birth_ms == NOW
 
 
 def test_the_saved_file_is_for_its_owner_only(tmp_path):

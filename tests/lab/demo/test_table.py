@@ -6,7 +6,7 @@ from swarmgate.lab.demo.arm import Progress
 from swarmgate.lab.demo.figures import Evidence, Lines, Times, Waits, figures, lines_of
 from swarmgate.lab.demo.machine import Machine
 from swarmgate.lab.demo.plan import Lengths, make_plan
-from swarmgate.lab.demo.table import as_json, as_words, broken, promises, verdict
+from swarmgate.lab.demo.table import ROWS, as_json, as_words, broken, promises, verdict
 
 SMALL = make_plan(40, Lengths(0, 30, 0, 0, 0))
 WHOLE = SMALL._replace(agents=2_000, lengths=Lengths())
@@ -59,6 +59,16 @@ def test_the_fewest_connected_after_the_first_window_count():
 
     assert lines_of([at(1.0, 3), at(15.0, 38), at(29.0, 37), at(30.0, 40)]) == Lines(37, 40, 9, 2)
     assert lines_of([at(0.5, 12)]).kept == 12
+
+
+def test_the_table_says_what_is_counted_over_which_span_and_in_how_many_places():
+    found = figures("gate", WHOLE, Evidence([], []), Times.of(1_000, 15, 45), keys=20)
+    direct = found._replace(over_limit={"openai-like/scope-1": 4_018, "openai-like/scope-2": 2, "a.org": 20})
+    cells = {label.strip(): cell(direct) for label, cell in ROWS}
+    assert (cells["played, for counts"], cells["measured, for rates"]) == ("60 s", "35 s")
+    assert cells["arrivals over a limit"] == "4,040"
+    assert (cells["at how many keys"], cells["at how many hosts"]) == ("2", "1")
+    assert "in its first 15 s" in of([found], "no deferral").text
 
 
 def test_words_say_what_agents_paid_without_a_gate_and_who_waits_behind_it():

@@ -79,7 +79,7 @@ class ArmFigures(NamedTuple):
     """
     One arm in numbers.
 
-    QPS and TPM are those of model calls in the measured time, wanted and answered; `compiled_share` is the goodput in
+    `played_s` is how long all of it took; rates, shares of budgets and waits are those of `measured_s`, its end. QPS and TPM are those of model calls in the measured time, wanted and answered; `compiled_share` is the goodput in
     tokens against what the gate's budgets allow for all keys. `over_limit` counts arrivals beyond a published limit, by
     key and host; `refused` are the 403s, 429s and 503s of targets that agents saw; `series` are values per second.
     `lines` and `machine` are known of an arm that was run.
@@ -87,6 +87,7 @@ class ArmFigures(NamedTuple):
 
     name: str
     keys: int
+    played_s: float
     measured_s: float
     wanted_qps: float
     wanted_tpm: float
@@ -137,6 +138,7 @@ def figures(name: str, plan: DemoPlan, evidence: Evidence, times: Times, *, keys
     return ArmFigures(
         name=name,
         keys=keys,
+        played_s=(times.end_ms - times.zero_ms) / 1_000,
         measured_s=times.seconds,
         wanted_qps=len(wished) / times.seconds,
         wanted_tpm=wanted * 60 / times.seconds,

@@ -12,6 +12,12 @@ from swarmgate.lab.demo.plan import CALM_PERCENT, OVERLOAD_PERCENT, WHOLE_AGENTS
 GOODPUT = 0.98
 REUSE = 0.95
 WAIT_MS = 50
+CAPTION = (
+    "One trace for all arms, played for unequal times: compare rates and shares.\n"
+    "Rates, what budgets allow, and waits are of an arm's end, without calm and\n"
+    "first window; counts, deferrals and connections are of all of it.\n"
+    "Limits and waits are told by the witnesses at the targets."
+)
 Row = tuple[str, Callable[[ArmFigures], str]]
 
 
@@ -51,7 +57,14 @@ def _heartbeats(lines: Lines | None) -> str:
     return "-" if lines is None or not lines.heartbeats else f"{lines.heartbeats - lines.lost:,}"
 
 
+def _places(*, keys: bool) -> Callable[[ArmFigures], str]:
+    """How many keys, or hosts, were over: a provider's scope is `provider/scope`."""
+    return lambda arm: f"{sum(('/' in place) == keys for place in arm.over_limit):,}"
+
+
 ROWS: tuple[Row, ...] = (
+    ("played, for counts", lambda arm: f"{arm.played_s:,.0f} s"),
+    ("measured, for rates", lambda arm: f"{arm.measured_s:,.0f} s"),
     ("model calls wanted", lambda arm: f"{arm.wanted_qps:,.0f}/s"),
     ("tokens wanted", lambda arm: f"{arm.wanted_tpm / 1e6:,.1f} M/min"),
     ("model calls answered", lambda arm: f"{arm.qps:,.0f}/s"),
@@ -59,7 +72,8 @@ ROWS: tuple[Row, ...] = (
     ("of what budgets allow", lambda arm: in_percent(arm.compiled_share)),
     ("refusals agents saw", lambda arm: f"{arm.refused:,}"),
     ("arrivals over a limit", lambda arm: f"{sum(arm.over_limit.values()):,}"),
-    ("  at keys and hosts", lambda arm: f"{len(arm.over_limit):,}"),
+    ("  at how many keys", _places(keys=True)),
+    ("  at how many hosts", _places(keys=False)),
     ("calls given up", lambda arm: f"{arm.fates['gave_up'] + arm.fates['failed']:,}"),
     *((f"{rank} waits, median", _wait(rank, "p50_ms")) for rank in CLASSES),
     *((f"{rank} waits, P99", _wait(rank, "p99_ms")) for rank in CLASSES),
@@ -76,8 +90,7 @@ def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
     """One column an arm."""
     keys = "one key allows" if plan.keys == 1 else f"{plan.keys} keys allow"
     title = f"{plan.agents:,} agents want {OVERLOAD_PERCENT} % of what the budgets of {keys}"
-    caption = "One trace for all arms, their first windows left out.\nLimits and waits are told by the witnesses at the targets."
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, caption=CAPTION, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for arm in found:
         table.add_column(arm.name, justify="right")
@@ -121,7 +134,7 @@ def promises(plan: DemoPlan, found: Sequence[ArmFigures]) -> list[Promise]:
         more = gate.waits.get("P0", Waits(0, 0, 10**9)).p99_ms - at_rest
         text = f"P0's P99 wait <= {WAIT_MS} ms above unloaded's {at_rest} ms"
         out.append(Promise(text, f"{more:+,} ms", more <= WAIT_MS))
-        text = f"no deferral at {CALM_PERCENT} % of capacity"
+        text = f"no deferral in its first {plan.lengths.calm} s, at {CALM_PERCENT} % load"
         out.append(Promise(text, f"{gate.calm.deferred:,} of {gate.calm.calls:,} calls", not gate.calm.deferred))
     out.append(Promise("connections reused >= 95 %", in_percent(gate.reuse), gate.reuse >= REUSE))
     if gate.lines is not None:

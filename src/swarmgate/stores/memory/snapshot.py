@@ -23,6 +23,7 @@ from swarmgate.ports import Disk
 
 RUNNING = "running"
 SAVED = "budgets.json"
+BROKEN = f"{SAVED}.broken"
 VERSION = 2
 LONG_AGO_MS = -(2**51)
 LimitsOf = Callable[[str], Limits | None]
@@ -34,6 +35,14 @@ def _nobody(_budget: str) -> Limits | None:
 
 class FolderInUse(OSError):
     """Another gate runs on this folder; two gates that do not share a store must not share a target either."""
+
+
+class OtherVersion(ValueError):
+    """A saved book of an older or newer version."""
+
+    def __init__(self, found: int) -> None:
+        who = "an older" if found < VERSION else "a newer"
+        super().__init__(f"was saved by {who} version of swarmgate (form {found}; this one reads {VERSION})")
 
 
 class Start(NamedTuple):
@@ -67,7 +76,7 @@ def begin(
     if lock is None:
         raise FolderInUse(f"another gate runs on {folder}; stop it, or give this one a folder of its own")
     try:
-        cold = f"budgets start cold and are whole again within {-(-cold_ms(limits) // 1_000)} s"
+        cold = f"budgets start cold (used up) and are whole again within {-(-cold_ms(limits) // 1_000)} s"
         if was_running:
             book, sentence = _empty(now_ms, now_ms), f"the last run did not stop cleanly: {cold}"
         else:
@@ -93,8 +102,9 @@ def _found(saved: Path, now_ms: int, journal: int, disk: Disk, limits: LimitsOf)
         form = _as_written(json.loads(disk.read(saved)))
         book = restored(form, now_ms, limits)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        disk.rename(saved, f"{SAVED}.broken")
-        return _empty(now_ms, now_ms), f"{saved} cannot be read ({error})"
+        disk.rename(saved, BROKEN)
+        why = str(error) if isinstance(error, OtherVersion) else f"cannot be read ({error})"
+        return _empty(now_ms, now_ms), f"{saved} {why} and is kept as {BROKEN}; nothing needs to be done"
     if form.get("journal", journal) != journal:
         _forget(book, now_ms)
         return book, f"{saved} is older than what a gate has sent since"
@@ -173,7 +183,7 @@ def restored(saved: dict[str, Any], now_ms: int, limits: LimitsOf) -> Book:
     Errors: ValueError, KeyError, TypeError if it is no saved book, or of a version that is not known here.
     """
     if saved["version"] != VERSION:
-        raise ValueError(f"version {saved['version']} is not {VERSION}")
+        raise OtherVersion(saved["version"])
     book = _empty(saved["birth_ms"], max(now_ms, saved["now_ms"]))
     book.sequence = saved["sequence"]
     for name, kept in saved["cells"].items():
