@@ -1,6 +1,7 @@
 """A transport without a socket; a handler and an owner that write down what they hear."""
 
 from collections.abc import Callable
+from socket import AF_UNIX
 
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.sweep import Sweep
@@ -15,6 +16,8 @@ class StoppedLoop:
 
 
 class FakeTransport:
+    family = AF_UNIX
+
     def __init__(self) -> None:
         self.written = b""
         self.closed = self.aborted = self.eof_written = self.paused = False

@@ -5,12 +5,10 @@ Here lives one limit per state: silence between requests, a head, a body, an ans
 nowhere to go are not read, and then no limit runs; but a client's end stands behind them, so the system is asked for it.
 """
 
-import select
-import socket
-
 from swarmgate.http1.answer import STALLED_WRITE_MS, Answering
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head_memo import RequestHeads
+from swarmgate.http1.hung_up import has_hung_up
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
@@ -18,7 +16,6 @@ HEAD_MS = 10_000
 KEEP_ALIVE_MS = 75_000
 BODY_MS, LEAST_BODY_BYTES = 30_000, 4 * 1024  # a body brings so much in that time, or its end
 LOOK_MS = 500  # for a client that left, where its bytes are not read
-_LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
 
 
 class Limited(Answering):
@@ -82,12 +79,3 @@ class Limited(Answering):
 
     def _leave(self) -> None:
         raise NotImplementedError
-
-
-def has_hung_up(link: socket.socket) -> bool:
-    """Whether the peer has said its last byte, read or not, or its connection broke."""
-    if link.fileno() < 0:
-        return False  # closed already, which is told on its own
-    ask = select.poll()
-    ask.register(link, _LAST_BYTE)
-    return bool(ask.poll(0))
