@@ -75,6 +75,7 @@ def test_words_say_what_agents_paid_without_a_gate_and_who_waits_behind_it():
     (gate,) = arm(waits={"P2": Waits(9, 8_368, 19_000)})
     direct = gate._replace(name="direct", refused=2_007, over_limit={"k": 4_118})
     told = as_words([gate, direct])
+    assert told.startswith("Arms were played for unequal times")
     assert "2,007 refusals, 4,118 arrivals over a limit" in told
     assert "P2 (cleaning), 8.4 s at the median" in told
     assert "direct" not in as_words([gate, gate])

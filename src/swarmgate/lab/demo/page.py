@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from swarmgate.lab.demo.figures import CLASSES, ArmFigures
 from swarmgate.lab.demo.machine import Machine
 from swarmgate.lab.demo.plan import PROVIDER, WINDOW_MS, DemoPlan
-from swarmgate.lab.demo.table import CAPTION, ROWS, in_time, promises, verdict
+from swarmgate.lab.demo.table import ROWS, SPANS, in_time, promises, verdict
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
@@ -40,7 +40,7 @@ def page(plan: DemoPlan, found: Sequence[ArmFigures], sources: Iterable[str]) ->
 <body><h1>{plan.agents:,} agents, with a gate and without</h1>
 <p>The same trace in each arm: {plan.keys} keys with {plan.tokens_limit:,} tokens in any {WINDOW_MS // 1_000} s each, and web
 hosts with limits of their own. Witnesses at the targets counted every arrival; the gate was told the numbers and no more.</p>
-<table><tr><th></th>{head}</tr>{rows}</table><p>{CAPTION}</p><h2>What the gate was to show</h2><table>{verdicts}</table>
+<table><tr><th></th>{head}</tr>{rows}</table><p>{escape(SPANS)}</p><h2>What the gate was to show</h2><table>{verdicts}</table>
 <p>{escape(verdict(plan, found) or _machine(found[0].machine))}</p>
 {_drawings(plan, found)}
 <h2>Traces</h2><ul>{told}</ul></body></html>

@@ -12,11 +12,9 @@ from swarmgate.lab.demo.plan import CALM_PERCENT, OVERLOAD_PERCENT, WHOLE_AGENTS
 GOODPUT = 0.98
 REUSE = 0.95
 WAIT_MS = 50
-CAPTION = (
-    "One trace for all arms, played for unequal times: compare rates and shares.\n"
-    "Rates, what budgets allow, and waits are of an arm's end, without calm and\n"
-    "first window; counts, deferrals and connections are of all of it.\n"
-    "Limits and waits are told by the witnesses at the targets."
+SPANS = (
+    "Arms were played for unequal times: compare rates and shares. Rates, what budgets allow, and waits are of an arm's end, "
+    "without calm and first window; counts, deferrals and connections are of all of it."
 )
 Row = tuple[str, Callable[[ArmFigures], str]]
 
@@ -90,7 +88,8 @@ def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
     """One column an arm."""
     keys = "one key allows" if plan.keys == 1 else f"{plan.keys} keys allow"
     title = f"{plan.agents:,} agents want {OVERLOAD_PERCENT} % of what the budgets of {keys}"
-    table = Table(title=title, caption=CAPTION, box=SIMPLE_HEAD, pad_edge=False)
+    caption = "One trace for all arms.\nLimits and waits are told by the witnesses at the targets."
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for arm in found:
         table.add_column(arm.name, justify="right")
@@ -102,7 +101,8 @@ def as_table(plan: DemoPlan, found: Sequence[ArmFigures]) -> Table:
 def as_words(found: Sequence[ArmFigures]) -> str:
     """What the columns mean: what agents without the gate paid for, and who waits behind it, on purpose."""
     gate = found[0]
-    lines = [
+    lines = [SPANS] if len(found) > 1 else []
+    lines += [
         f"[bold]{arm.name}[/]: {arm.refused:,} refusals, {sum(arm.over_limit.values()):,} arrivals over a limit, "
         f"{arm.fates['gave_up'] + arm.fates['failed']:,} calls given up. Its waits are those of the calls that were answered."
         for arm in found[1:]
