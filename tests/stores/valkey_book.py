@@ -2,8 +2,9 @@
 
 import msgspec
 
+from swarmgate.core.answers import BlockKind
 from swarmgate.core.book import Book, BudgetCell, Lease
-from swarmgate.core.limits import Limits
+from swarmgate.core.limits import Limits, Tier
 from swarmgate.core.line import join
 from swarmgate.stores.valkey import wire
 from swarmgate.stores.valkey.client import script
@@ -60,10 +61,10 @@ def _stand(line, told, order):
     told.pop(b"")
     for ticket, score in order:
         entry = join(line, ticket.decode(), int(score))
-        entry.ready_ms, entry.due_ms, entry.expires_ms, entry.kind, *need, entry.at, entry.tier = (
-            msgspec.msgpack.decode(told.pop(ticket))
+        entry.ready_ms, entry.due_ms, entry.expires_ms, kind, *need, entry.at, tier = msgspec.msgpack.decode(
+            told.pop(ticket)
         )
-        entry.need = tuple(need)
+        entry.kind, entry.need, entry.tier = BlockKind(kind), tuple(need), Tier(tier)
     assert not told, "an entry without its place"
 
 

@@ -34,7 +34,7 @@ from swarmgate.core.record import Call, State
 Act = Callable[[Call, Any, int], tuple[Command, ...]]
 
 
-class BadTransition(RuntimeError):
+class BadTransition(Exception):
     """An event that cannot happen in the call's state, or an entry that left its declared states: a bug of the gate."""
 
 

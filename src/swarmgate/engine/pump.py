@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Take
 from swarmgate.core.call import step
@@ -34,6 +36,7 @@ from swarmgate.core.waiting import Room
 from swarmgate.ports import BudgetStore, Client, Clock, Journal, Timer, Transport
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Pump:
     """
     Everything that can be done to calls, behind one method: `fire`.

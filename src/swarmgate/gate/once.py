@@ -21,7 +21,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Step
 from swarmgate.gate.answers import Reply, refusal
 from swarmgate.gate.shapes import Shape
-from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import Header
 
 _HEADER = HEADER.encode()
@@ -36,7 +36,7 @@ Ask = Callable[
 class Writer(Protocol):
     """The caller's side of a keyed write: what its surface keeps in `end.call`."""
 
-    end: Any
+    end: CallerEnd
     call: Call | None
 
     @property
@@ -206,7 +206,7 @@ class Outliving:
 class Kept:
     """The client's end of a keyed write: what is answered goes out, and its beginning is kept."""
 
-    def __init__(self, end: ClientEnd) -> None:
+    def __init__(self, end: CallerEnd) -> None:
         self._end = end
         self.status = 0
         self.content_type = ""
@@ -214,8 +214,26 @@ class Kept:
         self._size = 0
         self.is_cut = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._end, name)
+    @property
+    def call(self) -> Any:
+        """What its handler keeps there."""
+        return self._end.call
+
+    @call.setter
+    def call(self, kept: Any) -> None:
+        self._end.call = kept
+
+    def want_body(self) -> None:
+        """The request's body may come."""
+        self._end.want_body()
+
+    def pause(self) -> None:
+        """Read no more of it for now."""
+        self._end.pause()
+
+    def resume(self) -> None:
+        """Go on reading it."""
+        self._end.resume()
 
     def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
         """The whole answer."""
@@ -234,6 +252,10 @@ class Kept:
         """A part of it."""
         self._keep(payload)
         self._end.write_chunk(payload)
+
+    def finish(self) -> None:
+        """It is complete."""
+        self._end.finish()
 
     def cut(self) -> None:
         """It cannot be completed."""

@@ -29,6 +29,7 @@ from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
 from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 
 SPEAKS_EVERY_MS = 10_000
@@ -97,7 +98,7 @@ class Relay:
         self._long: LongBody | None = None  # the body, if it is long
         self._speaks_ms = 0
         self._options: dict[str, object] | None = None  # `stream_options` of the present attempt, if the gate sets them
-        self.end = end
+        self.end: CallerEnd = end
         self.head = head
         self.path = path
         self.said = said
@@ -223,7 +224,7 @@ class Relay:
             lines = attempt.target.hide(lines)
         end.respond(head.status, (), body, lines + self.desk.served.lines(call))
 
-    def _show_begun(self, call: Call, attempt: Attempt, end: ClientEnd, head: ResponseHead) -> None:
+    def _show_begun(self, call: Call, attempt: Attempt, end: CallerEnd, head: ResponseHead) -> None:
         if not self.as_events:
             self.as_events = head.content_length is None and attempt.stream is not None
             lines = attempt.target.hide(head.notes.get(_SHOWN) or _shown(head))

@@ -17,6 +17,7 @@ from swarmgate.gate.exchange import Exchange, Exchanges
 from swarmgate.gate.once import key_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.framing import LAST_CHUNK, frame
+from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
 
 
@@ -32,7 +33,7 @@ class Streaming:
     def __init__(self, exchanges: Exchanges, end: ClientEnd, head: RequestHead) -> None:
         self._exchanges = exchanges
         self.call: Call | None = None
-        self.end = end
+        self.end: CallerEnd = end
         self._head = head
         self._held: list[bytes] = []
         self._size = 0

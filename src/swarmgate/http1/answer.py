@@ -10,6 +10,8 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.http1.cork import MOST_HELD
 from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
@@ -27,6 +29,7 @@ SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Answering(Leaving):
     """
     Answers the call in flight: `respond`, or `start_stream`, `write_chunk`*, `finish` or `cut`.

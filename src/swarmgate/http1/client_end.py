@@ -8,6 +8,8 @@ open means it left (design 3), also when it only half-closed.
 
 import asyncio
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.http1.answer import SILENT
 from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, Limited
 from swarmgate.http1.connection import FULL_READ_BYTES
@@ -21,6 +23,7 @@ MAX_WAITING_BYTES = 64 * 1024
 MOST_A_TURN = 16  # requests of one client that are answered before others are heard: a read may hold thousands
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClientEnd(Limited):
     """One client connection: made per accepted socket, with the handler it calls and the sweep that watches it."""
 

@@ -5,6 +5,8 @@ Here lives one limit per state: silence between requests, a head, a body, an ans
 nowhere to go are not read, and then no limit runs; but a client's end stands behind them, so the system is asked for it.
 """
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.http1.answer import STALLED_WRITE_MS, Answering
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head_memo import RequestHeads
@@ -18,6 +20,7 @@ BODY_MS, LEAST_BODY_BYTES = 30_000, 4 * 1024  # a body brings so much in that ti
 LOOK_MS = 500  # for a client that left, where its bytes are not read
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Limited(Answering):
     """A client connection with a limit in every state; what follows from one stands in client_end.py."""
 

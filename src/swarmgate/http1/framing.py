@@ -7,7 +7,6 @@ so nothing that was not judged is passed on. The common read is one whole chunk;
 """
 
 import re
-from typing import ClassVar
 
 from swarmgate.http1.head import RequestHead, ResponseHead
 
@@ -94,11 +93,20 @@ class BodyReader:
         payload: list[bytes] = []
         pos, most = 0, self._spare + MORE_A_READ + len(data) // USUAL_CHUNK_BYTES
         while pos >= 0 and not self.done:
-            pos = self._STEPS[self._step](self, data, pos, payload)
+            pos = self._one(data, pos, payload)
             if len(payload) > most:  # a byte each costs the reader much more than whoever writes them (P14)
                 raise BadBody("chunk", "chunks_too_small", f"they hold less than {USUAL_CHUNK_BYTES} bytes each")
         self._spare = min(MORE_A_BODY, most - len(payload))
         return payload[0] if len(payload) == 1 else b"".join(payload)
+
+    def _one(self, data: bytes, pos: int, payload: list[bytes]) -> int:
+        """One part of a chunked body; where the next begins, -1 if more must come first."""
+        step = self._step
+        if step == _SIZE:
+            return self._size(data, pos, payload)
+        if step == _DATA:
+            return self._data(data, pos, payload)
+        return self._data_end(data, pos) if step == _DATA_END else self._trailer(data, pos)
 
     def _wait(self, data: bytes, pos: int) -> int:
         self._held = data[pos:]
@@ -131,7 +139,7 @@ class BodyReader:
         self._step = _DATA_END
         return pos + len(part)
 
-    def _data_end(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
+    def _data_end(self, data: bytes, pos: int) -> int:
         end = data[pos : pos + 2]
         if end == b"\r\n":
             self._step = _SIZE
@@ -140,7 +148,7 @@ class BodyReader:
             raise BadBody("chunk", "bad_chunk_end", "a chunk does not end where its size says")
         return self._wait(data, pos)
 
-    def _trailer(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
+    def _trailer(self, data: bytes, pos: int) -> int:
         """Trailers are read for their end and dropped: none is needed, and forbidden ones are an attack (RFC 9110 6.5)."""
         end = data.find(b"\r\n", pos)
         if end == pos:
@@ -155,8 +163,6 @@ class BodyReader:
             return self._wait(data, pos)
         self._left += end + 2 - pos
         return end + 2
-
-    _STEPS: ClassVar = {_SIZE: _size, _DATA: _data, _DATA_END: _data_end, _TRAILER: _trailer}
 
 
 def until_close() -> BodyReader:

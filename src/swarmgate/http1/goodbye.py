@@ -4,6 +4,8 @@ How one client connection ends from our side: with a last answer, or at once.
 Here lives what is done so that the last bytes arrive: a client that is still sending would lose them to a reset.
 """
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
@@ -14,6 +16,7 @@ GOODBYE_MS = 10_000
 _STAY = (b"x-should-retry", b"false")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Leaving(Connection):
     """A connection that can be refused, and closed with or without waiting for what its client still sends."""
 

@@ -1,13 +1,14 @@
 """
-What the connection to an agent calls: the seam between HTTP/1.1 and whoever decides.
+The seam between HTTP/1.1 and whoever decides: what the connection to an agent calls, and what a call is answered at.
 
-Here lives one Protocol and nothing else. All of it runs inside the loop, in the order request, body*, body end, or all of
-them as `whole`, and must not block; `gone` may come at any time and ends the call.
+All of it runs inside the loop, in the order request, body*, body end, or all of them as `whole`, and must not block;
+`gone` may come at any time and ends the call.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from swarmgate.http1.head import RequestHead
+from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.refusals import BadHead
 
 if TYPE_CHECKING:
@@ -40,3 +41,35 @@ class Handler(Protocol):
 
     def on_refused(self, end: "ClientEnd", bad: BadHead) -> None:
         """What is no request was answered here: a head (no call began), or a body that broke (its call is gone)."""
+
+
+class CallerEnd(Protocol):
+    """Where one call is answered: its client's connection (`answer.Answering`), or who keeps a copy before it."""
+
+    call: Any
+
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
+        """The whole answer at once."""
+
+    def start_stream(
+        self, status: int, headers: Sequence[Header], length: int | None = None, ready: bytes = b""
+    ) -> None:
+        """The head of an answer whose body follows."""
+
+    def write_chunk(self, payload: bytes) -> None:
+        """A part of that body."""
+
+    def finish(self) -> None:
+        """It is complete."""
+
+    def cut(self) -> None:
+        """It cannot be completed."""
+
+    def want_body(self) -> None:
+        """The request's body may come."""
+
+    def pause(self) -> None:
+        """Read no more of it for now."""
+
+    def resume(self) -> None:
+        """Go on reading it."""

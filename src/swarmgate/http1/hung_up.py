@@ -11,6 +11,7 @@ import select
 import socket
 import struct
 import sys
+from typing import Any
 
 _LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1  # linux/netlink.h, linux/sock_diag.h
@@ -44,7 +45,7 @@ def _has_closed_here(link: socket.socket) -> bool:
     return len(told) > _STATE_AT and _HEAD.unpack_from(told)[1] == _BY_FAMILY and told[_STATE_AT] == _FIN_WAIT1
 
 
-def _question(family: int, source: tuple[str, int], target: tuple[str, int]) -> bytes:
+def _question(family: int, source: tuple[Any, ...], target: tuple[Any, ...]) -> bytes:
     """What asks for the socket that is bound to `source` and connected to `target`."""
     addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host, *_ in (source, target)]
     body = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0, 2**32 - 1)

@@ -40,6 +40,18 @@ class Waiter(Protocol):
         """There is none; no byte has left."""
 
 
+class Dials(Protocol):
+    """Opens connections: `dial.Dialler`."""
+
+    def dial(
+        self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], outcome: Callable[[UpstreamEnd | Fault], None]
+    ) -> None:
+        """Open one; `outcome` hears of it once."""
+
+    def close(self) -> None:
+        """Open none any more."""
+
+
 class PoolLimits(NamedTuple):
     """
     Per target: at most `size` connections, `idle_ms` kept, `max_waiting` calls.
@@ -140,13 +152,13 @@ class Upstreams:
         sweep: Sweep,
         locate: Locate,
         limits: PoolLimits = DEFAULT_LIMITS,
-        dialler: Dialler | None = None,
+        dialler: Dials | None = None,
     ) -> None:
         self.loop = loop
         self.sweep = sweep
         self.locate = locate
         self.limits = limits
-        self.dialler = dialler or Dialler(loop)  # shared ones share the turns of their handshakes
+        self.dialler: Dials = dialler or Dialler(loop)  # shared ones share the turns of their handshakes
         self.hosts: dict[Origin, HostConnections] = {}
         self.deadline_ms = sweep.now_ms + EXPIRE_EVERY_MS
         sweep.watch(self)

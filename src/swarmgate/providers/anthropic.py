@@ -20,7 +20,7 @@ def _rate(dimension: str, word: str) -> RateHeader:
     return RateHeader(dimension, limit, remaining, reset, MINUTE_MS, refills=True)
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "anthropic",
     "https://docs.anthropic.com/en/api/rate-limits",
     hosts=("api.anthropic.com",),

@@ -15,7 +15,7 @@ from swarmgate.providers.dialect import (
     openai_style,
 )
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "azure",
     "https://learn.microsoft.com/azure/ai-foundry/openai/quotas-limits",
     hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),

@@ -3,7 +3,7 @@
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import CHAT, COMPLETIONS, RESPONSES, CountsBy, Dialect, Mark, UsageFields
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "deepseek",
     "https://api-docs.deepseek.com/quick_start/rate_limit",
     hosts=("api.deepseek.com",),

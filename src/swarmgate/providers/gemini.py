@@ -3,7 +3,7 @@
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import CHAT, EMBEDDINGS, CountsBy, Dialect, Mark
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "gemini",
     "https://ai.google.dev/gemini-api/docs/rate-limits",
     hosts=("generativelanguage.googleapis.com", "aiplatform.googleapis.com", "-aiplatform.googleapis.com"),

@@ -19,7 +19,7 @@ def _plain(prefix: str) -> RateHeader:
     return RateHeader("requests", f"{prefix}-limit", f"{prefix}-remaining", f"{prefix}-reset")
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "generic",
     "https://www.ietf.org/archive/id/draft-ietf-httpapi-ratelimit-headers-10.html",
     paths=(CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS),

@@ -12,7 +12,7 @@ from swarmgate.providers.dialect import (
     openai_style,
 )
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "groq",
     "https://console.groq.com/docs/rate-limits",
     hosts=("api.groq.com",),

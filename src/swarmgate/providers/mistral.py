@@ -17,7 +17,7 @@ def _rate(dimension: str, suffix: str, window_ms: int) -> RateHeader:
     return RateHeader(dimension, f"x-ratelimit-limit-{suffix}", f"x-ratelimit-remaining-{suffix}", "", window_ms)
 
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "mistral",
     "https://docs.mistral.ai/deployment/ai-studio/tier",
     hosts=("api.mistral.ai", "codestral.mistral.ai"),

@@ -3,7 +3,7 @@
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import CHAT, MINUTE_MS, CountsBy, Dialect, Mark, RateHeader, TokenCharge, UsageFields
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "moonshot",
     "https://platform.moonshot.ai/docs/pricing/limits",
     hosts=("api.moonshot.ai", "api.moonshot.cn"),

@@ -13,7 +13,7 @@ from swarmgate.providers.dialect import (
     openai_style,
 )
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "openai",
     "https://developers.openai.com/api/docs/guides/rate-limits",
     hosts=("api.openai.com", "eu.api.openai.com", "us.api.openai.com"),

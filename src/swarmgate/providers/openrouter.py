@@ -13,7 +13,7 @@ from swarmgate.providers.dialect import (
     RateHeader,
 )
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "openrouter",
     "https://openrouter.ai/docs/api_reference/limits",
     hosts=("openrouter.ai",),

@@ -7,7 +7,7 @@ The trap: its 429 with `insufficient_quota` means the tokens of this minute, whe
 from swarmgate.core.outcome import Kind
 from swarmgate.providers.dialect import CHAT, COMPLETIONS, EMBEDDINGS, RESPONSES, CountsBy, Dialect, Mark
 
-DIALECT = Dialect(
+DIALECT: Dialect = Dialect(
     "qwen",
     "https://help.aliyun.com/en/model-studio/error-code-start",
     hosts=(

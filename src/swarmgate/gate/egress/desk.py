@@ -4,7 +4,7 @@ Where requests to hosts become calls: who waits how long, what may be repeated, 
 The core decides everything after that, with the same table, pump and store as for model calls.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
@@ -29,6 +29,7 @@ from swarmgate.gate.once import key_of
 from swarmgate.gate.resolve import TargetResolver
 from swarmgate.gate.shapes import PROBLEM
 from swarmgate.http1.client_end import ClientEnd
+from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import Fire
@@ -167,7 +168,7 @@ class _Refused:
     call: Call | None = None
 
     def __init__(self, end: ClientEnd) -> None:
-        self.end: Any = end
+        self.end: CallerEnd = end
 
     def reply(self, reply: Reply) -> None:
         """It is told so."""

@@ -20,9 +20,8 @@ from swarmgate.gate.egress.plan import EgressPlan
 from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.front import Front
 from swarmgate.gate.resolve import TargetResolver
-from swarmgate.http1.dial import Dialler
 from swarmgate.http1.sweep import Sweep
-from swarmgate.http1.upstreams import PoolLimits, Upstreams
+from swarmgate.http1.upstreams import Dials, PoolLimits, Upstreams
 from swarmgate.ports import BudgetStore, Clock, NearStore
 
 LIMITS = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
@@ -33,7 +32,7 @@ class Surroundings(NamedTuple):
 
     loop: asyncio.AbstractEventLoop
     sweep: Sweep
-    dialler: Dialler
+    dialler: Dials
     clock: Clock
     store: BudgetStore
     tls: ssl.SSLContext | None

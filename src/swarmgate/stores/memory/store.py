@@ -6,6 +6,8 @@ Nothing can be lost here but by the end of the process; a clean stop saves the b
 
 from collections.abc import Callable
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.core import kernel
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book, Take, Used
@@ -16,6 +18,7 @@ from swarmgate.core.record import Call
 from swarmgate.ports import Clock, Fire
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class MemoryStore:
     """The budget store of one process; bind `fire` before the first take."""
 
