@@ -11,6 +11,7 @@ from hypothesis import settings
 
 import canaries
 import struck
+from swarmgate.core import kernel
 from swarmgate.lab.sim import coverage
 
 # A busy machine is no bug: what takes long is measured in benchmarks/, and a hang is ended by pytest-timeout.
@@ -21,6 +22,15 @@ settings.load_profile("swarmgate")
 def pytest_configure(config):
     """Every log line is heard: what is silent by default may still say a secret to who asks for more."""
     config.option.log_level = config.option.log_level or "DEBUG"
+
+
+def pytest_collection_modifyitems(items):
+    """Where the gate is compiled, its objects take only what their types say."""
+    if not kernel.__file__.endswith(".py"):
+        needs_python = pytest.mark.skip(reason="replaces parts of the gate, which the compiled form does not allow")
+        for item in items:
+            if item.get_closest_marker("interpreted"):
+                item.add_marker(needs_python)
 
 
 @pytest.hookimpl(wrapper=True)
