@@ -91,22 +91,14 @@ class BodyReader:
         if self._held:
             data, self._held = self._held + data, b""
         payload: list[bytes] = []
+        steps = self._size, self._data, self._data_end, self._trailer
         pos, most = 0, self._spare + MORE_A_READ + len(data) // USUAL_CHUNK_BYTES
         while pos >= 0 and not self.done:
-            pos = self._one(data, pos, payload)
+            pos = steps[self._step - _SIZE](data, pos, payload)
             if len(payload) > most:  # a byte each costs the reader much more than whoever writes them (P14)
                 raise BadBody("chunk", "chunks_too_small", f"they hold less than {USUAL_CHUNK_BYTES} bytes each")
         self._spare = min(MORE_A_BODY, most - len(payload))
         return payload[0] if len(payload) == 1 else b"".join(payload)
-
-    def _one(self, data: bytes, pos: int, payload: list[bytes]) -> int:
-        """One part of a chunked body; where the next begins, -1 if more must come first."""
-        step = self._step
-        if step == _SIZE:
-            return self._size(data, pos, payload)
-        if step == _DATA:
-            return self._data(data, pos, payload)
-        return self._data_end(data, pos) if step == _DATA_END else self._trailer(data, pos)
 
     def _wait(self, data: bytes, pos: int) -> int:
         self._held = data[pos:]
@@ -139,7 +131,7 @@ class BodyReader:
         self._step = _DATA_END
         return pos + len(part)
 
-    def _data_end(self, data: bytes, pos: int) -> int:
+    def _data_end(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
         end = data[pos : pos + 2]
         if end == b"\r\n":
             self._step = _SIZE
@@ -148,7 +140,7 @@ class BodyReader:
             raise BadBody("chunk", "bad_chunk_end", "a chunk does not end where its size says")
         return self._wait(data, pos)
 
-    def _trailer(self, data: bytes, pos: int) -> int:
+    def _trailer(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
         """Trailers are read for their end and dropped: none is needed, and forbidden ones are an attack (RFC 9110 6.5)."""
         end = data.find(b"\r\n", pos)
         if end == pos:
