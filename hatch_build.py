@@ -1,5 +1,5 @@
 """
-The compiled form: mypyc translates the modules that every call passes to C, from the same Python (docs/compiled.md).
+The compiled form: mypyc translates the modules that every call passes to C, from the same Python (docs/development.md: Compiled).
 
 Only for wheels, and only if asked: `make compiled`, or HATCH_BUILD_HOOK_ENABLE_CUSTOM=true before any `pip install` or
 `pip wheel` of the sources. It takes two to three minutes and a C compiler; without it the package is pure Python.
