@@ -1,6 +1,11 @@
-"""The gate beside nginx: requests per second of 2 KB and 130 KB, latency at 500 a second, CPU per streamed chunk, memory."""
+"""
+The gate, and its compiled form where `make compiled` has made it, beside nginx.
+
+Requests per second of 2 KB and 130 KB, latency at 500 a second, CPU per streamed chunk, memory.
+"""
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -9,62 +14,61 @@ from datetime import UTC, datetime
 import gate_lab as lab
 
 
-def measure(*, rounds: int, seconds: int, count: int) -> dict[str, object]:
-    """Each figure from nginx and the gate in turn, `rounds` times; medians."""
+def measure(*, rounds: int, seconds: int, count: int) -> dict[str, dict[str, object]]:
+    """Each figure of each server, all of them in turn, `rounds` times; medians."""
     lab.build()
-    with (
-        lab.start_upstream() as upstream,
-        lab.start_nginx(upstream.port) as nginx,
-        lab.start_gate(upstream.port) as gate,
-    ):
-        both = (nginx, gate)
-        for server in both:
+    with lab.start_upstream() as upstream, contextlib.ExitStack() as running:
+        servers = [lab.start_nginx(upstream.port), lab.start_gate(upstream.port)]
+        if lab.COMPILED.exists():
+            servers.append(lab.start_gate(upstream.port, lab.COMPILED, "compiled"))
+        for server in servers:
+            running.enter_context(server)
             lab.flood(server, 1)
-        figures = {"idle_rss_mib": {server.name: round(server.rss_mib, 1) for server in both}}
+        figures = {server.name: {"idle_rss_mib": round(server.rss_mib, 1)} for server in servers}
         for name, probe in (
             ("flood", lambda server: lab.flood(server, seconds)),
             ("big", lambda server: lab.flood(server, seconds, "post_big.lua")),
             ("steady", lambda server: lab.steady(server, seconds)),
             ("streams", lambda server: lab.streams(server, count, seconds)),
         ):
-            turns = [[probe(server) for server in both] for _ in range(rounds)]
-            figures[name] = {
-                server.name: lab.medians([turn[index] for turn in turns]) for index, server in enumerate(both)
-            }
-        figures["rss_mib"] = {server.name: round(server.rss_mib, 1) for server in both}
-    figures["rps_ratio"] = round(figures["flood"]["gate"]["rps"] / figures["flood"]["nginx"]["rps"], 3)
-    figures["big_ratio"] = round(figures["big"]["gate"]["rps"] / figures["big"]["nginx"]["rps"], 3)
-    figures["cpu_ratio"] = round(figures["flood"]["nginx"]["cpu_us"] / figures["flood"]["gate"]["cpu_us"], 3)
+            turns = [[probe(server) for server in servers] for _ in range(rounds)]
+            for index, server in enumerate(servers):
+                figures[server.name][name] = lab.medians([turn[index] for turn in turns])
+        for server in servers:
+            figures[server.name]["rss_mib"] = round(server.rss_mib, 1)
+    first = figures["nginx"]
+    for found in figures.values():
+        found["rps_ratio"] = round(found["flood"]["rps"] / first["flood"]["rps"], 3)
+        found["cpu_ratio"] = round(first["flood"]["cpu_us"] / found["flood"]["cpu_us"], 3)
+        found["big_ratio"] = round(found["big"]["rps"] / first["big"]["rps"], 3)
     return figures
 
 
-def table(figures: dict[str, object], count: int) -> str:
-    flood, big, steady, streams = (figures[name] for name in ("flood", "big", "steady", "streams"))
-    rows = [
-        ("requests/s, 64 connections", *[f"{flood[name]['rps']:,.0f}" for name in ("nginx", "gate")]),
-        ("CPU us/request", *[f"{flood[name]['cpu_us']:.1f}" for name in ("nginx", "gate")]),
-        ("requests/s of 130 KB", *[f"{big[name]['rps']:,.0f}" for name in ("nginx", "gate")]),
-        ("CPU us/request of 130 KB", *[f"{big[name]['cpu_us']:.1f}" for name in ("nginx", "gate")]),
-        (
-            "p50 / p99 us at 500/s",
-            *[f"{steady[name]['p50']:.0f} / {steady[name]['p99']:.0f}" for name in ("nginx", "gate")],
-        ),
-        (f"CPU us/chunk, {count} streams", *[f"{streams[name]['cpu_us']:.1f}" for name in ("nginx", "gate")]),
-        ("chunks/s", *[f"{streams[name]['chunks_s']:,.0f}" for name in ("nginx", "gate")]),
-        (
-            "delay p50 / p99 ms",
-            *[f"{streams[name]['p50_ms']:.1f} / {streams[name]['p99_ms']:.1f}" for name in ("nginx", "gate")],
-        ),
-        (
-            "RSS MiB, idle / after",
-            *[f"{figures['idle_rss_mib'][name]} / {figures['rss_mib'][name]}" for name in ("nginx", "gate")],
-        ),
+ROWS = {
+    "requests/s, 64 connections": "{flood[rps]:,.0f}",
+    "CPU us/request": "{flood[cpu_us]:.1f}",
+    "requests/s of 130 KB": "{big[rps]:,.0f}",
+    "CPU us/request of 130 KB": "{big[cpu_us]:.1f}",
+    "p50 / p99 us at 500/s": "{steady[p50]:.0f} / {steady[p99]:.0f}",
+    "CPU us/chunk, streams": "{streams[cpu_us]:.1f}",
+    "chunks/s": "{streams[chunks_s]:,.0f}",
+    "delay p50 / p99 ms": "{streams[p50_ms]:.1f} / {streams[p99_ms]:.1f}",
+    "chunks later than 50 ms": "{streams[late]:.3%}",
+    "RSS MiB, idle / after": "{idle_rss_mib} / {rss_mib}",
+    "to nginx: requests, CPU, requests of 130 KB": "{rps_ratio}, {cpu_ratio}, {big_ratio}",
+}
+
+
+def table(figures: dict[str, dict[str, object]], count: int) -> str:
+    """A row for each figure, a column for each server."""
+    lines = [f"| | {' | '.join(figures)} |", "|---|" + "---|" * len(figures)]
+    lines += [
+        f"| {name} | {' | '.join(form.format(**found) for found in figures.values())} |" for name, form in ROWS.items()
     ]
-    lines = ["| | nginx | swarmgate |", "|---|---|---|", *[f"| {' | '.join(row)} |" for row in rows]]
-    load = os.getloadavg()[0]
-    ratios = f"{figures['rps_ratio']}, {figures['cpu_ratio']}, {figures['big_ratio']}"
-    lines.append(f"| gate / nginx: requests, CPU, requests of 130 KB | 1 | {ratios} |")
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {load:.1f}\n\n" + "\n".join(lines)
+    if "compiled" not in figures:
+        lines.append("\nThe compiled form is not here: `make compiled`.")
+    title = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {os.getloadavg()[0]:.1f}, {count} streams"
+    return title + "\n\n" + "\n".join(lines)
 
 
 def main() -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 HERE = Path(__file__).parent
+COMPILED = HERE.parent / ".venv-compiled" / "bin" / "swarmgate"  # by `make compiled`
 TOOLS = HERE.parent.parent / "shared" / "bench"
 BUILD = HERE / ".build"
 PATH = "/v1/chat/completions"
@@ -156,15 +157,15 @@ def start_nginx(upstream: int) -> Server:
     return Server("nginx", port, 0, ["/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
 
 
-def start_gate(upstream: int) -> Server:
+def start_gate(upstream: int, program: Path = Path(sys.executable).parent / "swarmgate", name: str = "gate") -> Server:
     port = free_port()
     keys = ", ".join(f'key-{number} = "env:BENCH_KEY"' for number in range(1, 21))
-    file = BUILD / "gate.toml"
+    file = BUILD / f"{name}.toml"
     file.write_text(GATE.format(port=port, upstream=upstream, keys=keys))
-    state = BUILD / "state"
+    state = BUILD / f"state of {name}"
     # Journal on, control process off: it belongs on another core, and here there is only the load's.
-    command = [str(Path(sys.executable).parent / "swarmgate"), "up", "--config", str(file), "--state", str(state)]
-    return Server("gate", port, 0, [*command, "--no-control"], env=os.environ | {"BENCH_KEY": "sk-bench"})
+    command = [str(program), "up", "--config", str(file), "--state", str(state)]
+    return Server(name, port, 0, [*command, "--no-control"], env=os.environ | {"BENCH_KEY": "sk-bench"})
 
 
 def _run(*command: str, **environment: str) -> str:
