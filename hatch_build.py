@@ -25,8 +25,15 @@ COMPILED = (
 # What stays Python, and why. mypyc drops what a class statement says to a metaclass, and turns annotations into plain types.
 INTERPRETED = {
     **dict.fromkeys(
-        ("gate/turns.py", "stores/journal/rows.py", "stores/journal/learned.py", "stores/journal/in_force.py"),
-        "structs of msgspec with options",
+        (
+            "gate/answer_shape.py",
+            "gate/peeked.py",
+            "gate/turns.py",
+            "stores/journal/rows.py",
+            "stores/journal/learned.py",
+            "stores/journal/in_force.py",
+        ),
+        "structs of msgspec",
     ),
     **dict.fromkeys(("core/limits.py", "stores/journal/audit.py"), "msgspec reads their annotations"),
     "core/errors.py": "stores and surfaces have errors of their own below it",

@@ -11,7 +11,7 @@ from wires import Bench, Wire
 
 from swarmgate.engine.loops import new_event_loop
 from swarmgate.gate.long_body import LongBody
-from swarmgate.gate.peek import MOST_COPIED_BYTES
+from swarmgate.gate.peeked import MOST_COPIED_BYTES
 from swarmgate.http1.upload import PIECE_BYTES
 
 READ_BYTES = 256 * 1024

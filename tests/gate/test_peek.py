@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.errors import BadInput
-from swarmgate.gate.peek import LONG_BYTES, MOST_MEMBERS, peek
+from swarmgate.gate.peek import MOST_MEMBERS, peek
+from swarmgate.gate.peeked import LONG_BYTES
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=12),

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from swarmgate.gate.peek import Peeked
+from swarmgate.gate.peeked import Peeked
 
 NAMED: Final = frozenset({"prompt_cache_key", "user", "safety_identifier", "metadata"})
 _METADATA, _USER_ID = "metadata", "user_id"  # https://docs.anthropic.com/en/api/messages: the one name in there

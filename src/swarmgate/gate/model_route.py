@@ -21,7 +21,8 @@ from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.model_names import may_say
-from swarmgate.gate.peek import Peeked, peek
+from swarmgate.gate.peek import peek
+from swarmgate.gate.peeked import Peeked
 from swarmgate.gate.relay import Relay, Wishes
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import asks_for_form

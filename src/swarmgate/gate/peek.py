@@ -12,20 +12,17 @@ import msgspec
 from msgspec import Raw
 
 from swarmgate.core.errors import BadInput
+from swarmgate.gate.peeked import LONG_BYTES, MOST_COPIED_BYTES, OPTIONS, Body, Peeked
 
 BYTES_PER_TOKEN = 4  # English prose and JSON; what was underestimated is charged when the usage is known
 MOST_TOKENS = 1 << 40
-LONG_BYTES = 16 * 1024  # a body beyond it has its members counted before they are read
-MOST_COPIED_BYTES = 256 * 1024  # a body beyond it is sent in pieces of what came: a copy of 32 MiB takes 20 to 70 ms
 MOST_MEMBERS = 256  # of the top level; APIs have some thirty
 MOST_NAME = 256  # characters in a member's name
-Body = bytes | memoryview
 _TWICE = "has a key twice; readers disagree which one counts, so neither is sent"
 
 _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _text = msgspec.json.Decoder(str).decode
-_decode_options = msgspec.json.Decoder(dict[str, Raw] | None).decode
 _number = msgspec.json.Decoder(int | None).decode
 _KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
@@ -34,59 +31,7 @@ _LIMITS = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"}
 _CONTENT = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
 _SWITCH = frozenset({b"true", b"false", b"null"})
 _NOTHING = Raw(b"")
-_NULL, _FALSE = Raw(b"null"), Raw(b"false")
-_NO = frozenset({b"null", b"false"})
-_OPTIONS, _ASK_USAGE = "stream_options", "include_usage"
-_READ = ("model", "stream", _OPTIONS, *sorted(_LIMITS))
-
-
-class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tuple's is Python
-    """
-    `fields` are the top level; `max_tokens` None = not limited by the caller; `prompt_tokens` is an estimate.
-
-    `body` says the same as `fields`, in their form or, beyond `MOST_COPIED_BYTES`, in the caller's.
-    """
-
-    fields: dict[str, Raw]
-    body: Body
-    model: str
-    stream: bool
-    max_tokens: int | None
-    prompt_tokens: int
-
-    def with_model(self, model: str) -> bytes:
-        """The body as it is sent, the caller's alias replaced by `model`."""
-        return _encode(self.fields | {"model": model})
-
-    def pieces(self, model: str, options: dict[str, object] | None) -> list[memoryview]:
-        """The same, as pieces that follow each other; what is long is not copied."""
-        changed: dict[str, object] = {"model": model or self.model}
-        if options is not None:
-            changed[_OPTIONS] = options
-        pieces, short, sign = [], bytearray(), b"{"
-        for key, value in (self.fields | changed).items():
-            short += b"%b%b:" % (sign, _encode(key))
-            sign = b","
-            view = memoryview(value if isinstance(value, Raw) else _encode(value))
-            if view.nbytes > LONG_BYTES:
-                pieces += [memoryview(short), view]
-                short = bytearray()
-            else:
-                short += view
-        return [*pieces, memoryview(short + b"}")]
-
-    def counting(self) -> dict[str, object] | None:
-        """The `stream_options` that ask for the usage too; None if the caller's do, or are no such object."""
-        try:
-            options = _decode_options(self.fields.get(_OPTIONS, _NULL)) or {}
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None  # the target says what is wrong with them
-        asked = options.get(_ASK_USAGE, _FALSE)
-        return None if bytes(asked) not in _NO else options | {_ASK_USAGE: True}
-
-    def sent_as(self, model: str, options: dict[str, object]) -> bytes:
-        """The body with another model and other `stream_options`."""
-        return _encode(self.fields | {"model": model or self.model, _OPTIONS: options})
+_READ = ("model", "stream", OPTIONS, *sorted(_LIMITS))
 
 
 def peek(body: Body) -> Peeked:

@@ -22,7 +22,7 @@ from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.injection import INJECTED, InjectedAttempt
 from swarmgate.gate.long_body import LongBody
-from swarmgate.gate.peek import MOST_COPIED_BYTES, Peeked
+from swarmgate.gate.peeked import MOST_COPIED_BYTES, Peeked
 from swarmgate.gate.served import shown_headers, shown_lines
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import CheckedAttempt, schema_in

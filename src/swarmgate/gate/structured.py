@@ -17,8 +17,9 @@ from msgspec import Raw
 from swarmgate.core.events import Ended
 from swarmgate.core.outcome import ROWS, Kind, Outcome
 from swarmgate.core.record import Call
+from swarmgate.gate.answer_shape import UNKNOWN
 from swarmgate.gate.exchange import Exchanges
-from swarmgate.gate.taps import UNKNOWN, data_of
+from swarmgate.gate.taps import data_of
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import OK, Attempt
 from swarmgate.providers.errors import Failure

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Raw
 
 from swarmgate.core.price import NO_COUNT
+from swarmgate.gate.answer_shape import UNKNOWN, Counts, Shape, decode_answer, decode_counts, decode_shape
 from swarmgate.providers.errors import Failure, failure_at
 
-UNKNOWN = -1
 MOST_CARRIED_BYTES = 64 * 1024
 
 # Two ends of lines, each LF, CRLF or CR (WHATWG HTML 9.2.5); a CR that was read last may be half of a CRLF.
@@ -37,17 +37,6 @@ _NO_CONTENT_TYPES = frozenset(
 _EMPTY = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 
 
-class _Shape(msgspec.Struct):
-    """The keys of an answer or event that matter; raw, so that no type in it can surprise."""
-
-    type: Raw = Raw(b"")
-    usage: Raw = Raw(b"")
-    choices: Raw = Raw(b"")
-    message: Raw = Raw(b"")
-    response: Raw = Raw(b"")
-    x_groq: Raw = Raw(b"")
-
-
 Usage = tuple[int, int]  # tokens in and out as the target counted them; below 0 until it says so
 Cached = tuple[int, int]  # prompt tokens read from a cache (UNKNOWN until told), and those that `Usage` does not hold
 NO_CACHE: Cached = (UNKNOWN, 0)
@@ -55,27 +44,11 @@ NO_USAGE: Usage = (UNKNOWN, UNKNOWN)
 ABSURD: Usage = (NO_COUNT, NO_COUNT)
 
 
-class _Counts(msgspec.Struct):
-    """A usage object in any of the dialects."""
-
-    prompt_tokens: int = UNKNOWN
-    completion_tokens: int = UNKNOWN
-    input_tokens: int = UNKNOWN
-    output_tokens: int = UNKNOWN
-    total_tokens: int = UNKNOWN
-
-
-class _Answer(msgspec.Struct):
-    """The usual answer."""
-
-    usage: _Counts | None = None
-
-
 def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, Failure | None]:
     """What a whole JSON answer says of its use, and the error it holds in one of the dialect's places if it is none."""
     failure = _find_failure(body, places) if _ERROR in body and _may_fail(body) else None
     try:
-        counts = _decode_answer(body).usage
+        counts = decode_answer(body).usage
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         shape = _shape(body)
         return NO_USAGE if shape is None else _read_usage(shape.usage, NO_USAGE), failure
@@ -109,7 +82,7 @@ def read_cached(raw: bytes | bytearray, before: Cached = NO_CACHE) -> Cached:
     return read, apart or before[1]
 
 
-def _usage(counts: _Counts, before: Usage) -> Usage:
+def _usage(counts: Counts, before: Usage) -> Usage:
     """Later counts of a stream complete earlier ones; thoughts may stand in the total only, embeddings have no output."""
     if min(counts.prompt_tokens, counts.input_tokens, counts.completion_tokens, counts.output_tokens) < UNKNOWN:
         return _doubted(before)
@@ -124,7 +97,7 @@ def _read_usage(raw: Raw | bytes, before: Usage) -> Usage:
     if bytes(raw) in _EMPTY:
         return before
     try:
-        return _usage(_decode_counts(raw), before)
+        return _usage(decode_counts(raw), before)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _doubted(before)
 
@@ -221,7 +194,7 @@ def _find_failure(raw: bytes, places: tuple[str, ...]) -> Failure | None:
     return next(filter(None, (failure_at(said, place) for place in places)), None)
 
 
-def _has_content(shape: _Shape, kind: str) -> bool:
+def _has_content(shape: Shape, kind: str) -> bool:
     if kind:
         return kind not in _NO_CONTENT_TYPES
     choices = _as_list(shape.choices)
@@ -243,9 +216,9 @@ def data_of(event: bytes) -> bytes:
     return b"\n".join(said)
 
 
-def _shape(raw: bytes | Raw) -> _Shape | None:
+def _shape(raw: bytes | Raw) -> Shape | None:
     try:
-        return _decode_shape(raw)
+        return decode_shape(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -265,8 +238,3 @@ def _as_list(raw: bytes | Raw) -> list[object]:
 def _as_text(raw: bytes | Raw) -> str:
     value = _as_any(raw)
     return value if isinstance(value, str) else ""
-
-
-_decode_shape = msgspec.json.Decoder(_Shape).decode
-_decode_answer = msgspec.json.Decoder(_Answer).decode
-_decode_counts = msgspec.json.Decoder(_Counts).decode

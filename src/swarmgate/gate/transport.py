@@ -14,12 +14,12 @@ from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
 from swarmgate.core.price import FEW_TOKENS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
+from swarmgate.gate.answer_shape import UNKNOWN
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.gate.taps import (
     ABSURD,
     NO_CACHE,
     NO_USAGE,
-    UNKNOWN,
     Cached,
     SealedTap,
     StreamTap,
