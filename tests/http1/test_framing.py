@@ -4,18 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.http1.framing import (
-    LAST_CHUNK,
     MAX_EXTENSION_BYTES,
     MAX_TRAILER_BYTES,
     BadBody,
     BodyReader,
-    frame,
     no_body,
     request_body,
     response_body,
     until_close,
 )
 from swarmgate.http1.head import parse_request, parse_response
+from swarmgate.http1.render import LAST_CHUNK, frame
 
 
 def of_chunks() -> BodyReader:

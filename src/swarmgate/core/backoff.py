@@ -7,15 +7,16 @@ u is 32 bits of BLAKE2b, a fraction of 2^32.
 """
 
 from hashlib import blake2b
+from typing import Final
 
 from swarmgate.core.errors import BadInput
 
-BASE_MS = 1_000
-OWN_CAP_MS = 20_000  # times at most 1.5 = 30 s
-LONGEST_MS = 30_000
+BASE_MS: Final = 1_000
+OWN_CAP_MS: Final = 20_000  # times at most 1.5 = 30 s
+LONGEST_MS: Final = 30_000
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1_000, 60_000
-_ONE = 1 << 32
-_ENOUGH_DOUBLINGS = 15  # 1 ms * 2^15 is beyond the cap
+_ONE: Final = 1 << 32
+_ENOUGH_DOUBLINGS: Final = 15  # 1 ms * 2^15 is beyond the cap
 
 
 def jitter(request_id: str, attempt: int) -> int:

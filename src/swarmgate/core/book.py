@@ -5,14 +5,14 @@ A cell keeps the products of its limits beside its state, since one admission re
 microseconds. All amounts are integers; `level` is scaled (units x window), `pending` and leases are in units.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import CLASS_STEP, Line
 
-UNKNOWN_SEQUENCE = CLASS_STEP - 1
-LEASE_MS = 60_000  # a reservation nobody settles or renews is charged after this
-STAY_MS = 5_000  # how long a ticket that is due keeps its place without being claimed
+UNKNOWN_SEQUENCE: Final = CLASS_STEP - 1
+LEASE_MS: Final = 60_000  # a reservation nobody settles or renews is charged after this
+STAY_MS: Final = 5_000  # how long a ticket that is due keeps its place without being claimed
 
 
 # What an alternative takes from one budget: (budget, cost, reserve): `cost` at once, `reserve` until it is settled.

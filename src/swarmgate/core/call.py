@@ -7,7 +7,7 @@ drawn from `TABLE` (`python -m swarmgate.core.call`). Entries live in core/queue
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from swarmgate.core import queueing, running
 from swarmgate.core.answers import Denied, Granted
@@ -70,8 +70,8 @@ def _to(*states: State) -> frozenset[State]:
 
 
 S = State
-_AFTER_FAILURE = _to(S.CONNECTING, S.BACKOFF, S.ENDED)
-_AFTER_ASKING = _to(S.ASKING, S.CONNECTING, S.WAITING, S.ENDED)
+_AFTER_FAILURE: Final = _to(S.CONNECTING, S.BACKOFF, S.ENDED)
+_AFTER_ASKING: Final = _to(S.ASKING, S.CONNECTING, S.WAITING, S.ENDED)
 _IN_LINE: dict[type, Entry] = {
     ClientLeft: Entry(_left_in_line, _to(S.ENDED)),
     DeadlinePassed: Entry(_late_in_line, _to(S.ENDED)),

@@ -7,7 +7,7 @@ does not let the caller pass, `line.holds_back` looks at each, and now and then 
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from swarmgate.core.answers import BlockKind
 from swarmgate.core.limits import Tier
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell
     from swarmgate.core.line import Entry
 
-ANY = 1 << 62
-LOOKS_SHARE = 8  # bounds are made anew once in so many looks as are an eighth of the line: they cost as much as a look
+ANY: Final = 1 << 62
+# bounds are made anew once in so many looks as are an eighth of the line: they cost as much as a look
+LOOKS_SHARE: Final = 8
 Shape = tuple[int, int, tuple[int, int, int], Tier]  # scale, drain, caps and tier of a budget
 
 

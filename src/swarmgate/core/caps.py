@@ -10,7 +10,7 @@ leaves places to the others: agents of a team beyond that share one budget. Who 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.callers import AGENT, KEY
 from swarmgate.core.crowd import leaves_too_little
@@ -20,10 +20,10 @@ from swarmgate.core.record import Route
 from swarmgate.core.routing import Budget, route
 from swarmgate.core.scope import NOBODY, Scope
 
-MOST_AGENTS = 12_500  # of one team alone 10,000 (core/crowd.py)
-MOST_REMEMBERED = 16_384  # agents with their task types; what is forgotten is looked up again
-OTHERS = "others"  # the one name of all agents of a team beyond the bound
-ANY_TARGET = ""
+MOST_AGENTS: Final = 12_500  # of one team alone 10,000 (core/crowd.py)
+MOST_REMEMBERED: Final = 16_384  # agents with their task types; what is forgotten is looked up again
+OTHERS: Final = "others"  # the one name of all agents of a team beyond the bound
+ANY_TARGET: Final = ""
 
 OfKey = Callable[[str, tuple[str, ...]], tuple[Budget, ...]]  # errors: `BadInput` for what is no limit
 

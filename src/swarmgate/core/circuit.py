@@ -7,18 +7,19 @@ last change of state belong to the past and are ignored.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from swarmgate.core.outcome import Kind, Outcome
 from swarmgate.core.recent import RecentCount
 
-SECONDS = 10
-FEWEST_RESULTS = 20  # below this a share says nothing
-FAILED_PERCENT = 50
-FIRST_OPEN_MS = 5_000
-LONGEST_OPEN_MS = 60_000
-PROBE_LOST_MS = 10_000  # a probe whose result never came no longer holds the next one back
+SECONDS: Final = 10
+FEWEST_RESULTS: Final = 20  # below this a share says nothing
+FAILED_PERCENT: Final = 50
+FIRST_OPEN_MS: Final = 5_000
+LONGEST_OPEN_MS: Final = 60_000
+PROBE_LOST_MS: Final = 10_000  # a probe whose result never came no longer holds the next one back
 
-ALIVE = frozenset({Kind.OK, Kind.CALLER_ERROR})  # answers of a target that is well
+ALIVE: Final = frozenset({Kind.OK, Kind.CALLER_ERROR})  # answers of a target that is well
 
 
 class Circuit(StrEnum):

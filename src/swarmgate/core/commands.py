@@ -6,7 +6,7 @@ None of them returns anything: what comes of it is an event.
 """
 
 from enum import Enum, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Take, Used
@@ -121,8 +121,8 @@ Command = (
     Connect | Park | Send | Abort | Relay | Take | Settle | Release | Renew | Leave | Intent | Note | Lose | Answer
 )
 
-CONNECT = Connect()
-PARK = Park()
-SEND = Send()
-ABORT = Abort()
-RELAY = Relay()
+CONNECT: Final = Connect()
+PARK: Final = Park()
+SEND: Final = Send()
+ABORT: Final = Abort()
+RELAY: Final = Relay()

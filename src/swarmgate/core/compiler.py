@@ -9,18 +9,19 @@ Slots are busy from send until the answer begins, plus W / headroom: exact for a
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from swarmgate.core.floors import floors
 from swarmgate.core.limits import EXACT, LONGEST_LEVEL_WINDOW_MS, BadLimit, BudgetKind, Limits, Tier, check_amount
 
-HEADROOM_PERCENT = 80  # the users' checklist: at most 80 % of the official limit
-COUNTER_FROM_MS = 3_600_000
-SLICES = 24
-FINEST = 1_000  # a rate is kept in thousandths of a unit per window
-LARGEST_SLOTS = 1_000  # the end of each hold looks at all of them
-USUAL_ANSWER_MS = 300
-ROUND_TRIP_MS = 100  # usually no longer until a target's kernel has what was sent
-WAY = ":way"  # ends the name of the places for what is on its way, beside its budget's
+HEADROOM_PERCENT: Final = 80  # the users' checklist: at most 80 % of the official limit
+COUNTER_FROM_MS: Final = 3_600_000
+SLICES: Final = 24
+FINEST: Final = 1_000  # a rate is kept in thousandths of a unit per window
+LARGEST_SLOTS: Final = 1_000  # the end of each hold looks at all of them
+USUAL_ANSWER_MS: Final = 300
+ROUND_TRIP_MS: Final = 100  # usually no longer until a target's kernel has what was sent
+WAY: Final = ":way"  # ends the name of the places for what is on its way, beside its budget's
 
 
 class Unit(StrEnum):
@@ -36,7 +37,7 @@ class Unit(StrEnum):
     CONCURRENT = "concurrent"
 
 
-OF_TOKENS = frozenset({Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS})
+OF_TOKENS: Final = frozenset({Unit.TOKENS, Unit.INPUT_TOKENS, Unit.OUTPUT_TOKENS})
 
 
 @dataclass(frozen=True, slots=True)

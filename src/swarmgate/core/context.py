@@ -7,12 +7,13 @@ stands where the story began, and one that was made once serves many turns.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-KEPT_TURNS = 4
-SUMMARY_TOKENS = 512  # what a summary may take
-GOAL_PERCENT = 50  # of the ceiling: what a new summary brings the prompt down to, so that it lasts for some turns
-_FIXED_ROLES = frozenset({"system", "developer"})
+KEPT_TURNS: Final = 4
+SUMMARY_TOKENS: Final = 512  # what a summary may take
+# of the ceiling: what a new summary brings the prompt down to, so that it lasts for some turns
+GOAL_PERCENT: Final = 50
+_FIXED_ROLES: Final = frozenset({"system", "developer"})
 
 
 class Turn(NamedTuple):

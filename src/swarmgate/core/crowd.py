@@ -8,10 +8,11 @@ few times a second, and only while it is crowded.
 
 from collections import Counter
 from collections.abc import Iterable, Sized
+from typing import Final
 
 from swarmgate.core.record import Call
 
-OF_THE_REST = 4  # times the room that is left: so one team takes up to four fifths, and none the last
+OF_THE_REST: Final = 4  # times the room that is left: so one team takes up to four fifths, and none the last
 
 
 def leaves_too_little(held: int, rest: int) -> bool:

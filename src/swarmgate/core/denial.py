@@ -6,7 +6,7 @@ in the lines that blocked it, and asks again at `due_ms`.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied, held_up_at
 from swarmgate.core.book import Book, BudgetCell, Demand, Take, first_score
@@ -14,11 +14,10 @@ from swarmgate.core.limits import EXACT, BudgetKind
 from swarmgate.core.line import CLASS_STEP, Need, changed, drained_ms, earliest, holds_back, join, leave, passes_ms
 from swarmgate.core.passage import touch
 
-ASK_AGAIN_MS = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
-ASK_AGAIN_AT_MOST_MS = 5_000  # ... or this often when many stand before it
-SENT_AWAY_AT_MOST_MS = (
-    20_000  # callers who were sent away come back spread over so long, unless the budget needs longer
-)
+ASK_AGAIN_MS: Final = 250  # a ticket that waits for an event, or behind others, asks at least this often ...
+ASK_AGAIN_AT_MOST_MS: Final = 5_000  # ... or this often when many stand before it
+# callers who were sent away come back spread over so long, unless the budget needs longer
+SENT_AWAY_AT_MOST_MS: Final = 20_000
 
 
 class _Found(NamedTuple):

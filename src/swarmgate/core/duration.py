@@ -6,15 +6,16 @@ It is summed exactly in nanoseconds and rounded up to a millisecond once, at the
 """
 
 import re
+from typing import Final
 
 from swarmgate.core.errors import BadInput
 
-MS_NS = 1_000_000
-SECOND_NS = 1_000 * MS_NS
-DAY_MS = 86_400_000
-LONGEST_DURATION_MS = 366 * DAY_MS  # no quota's window is longer; keeps products with units below 2^53
+MS_NS: Final = 1_000_000
+SECOND_NS: Final = 1_000 * MS_NS
+DAY_MS: Final = 86_400_000
+LONGEST_DURATION_MS: Final = 366 * DAY_MS  # no quota's window is longer; keeps products with units below 2^53
 
-_UNITS_NS = {
+_UNITS_NS: Final = {
     **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1),
     **dict.fromkeys(("us", "\N{MICRO SIGN}s", "\N{GREEK SMALL LETTER MU}s", "microsecond", "microseconds"), 1_000),
     **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), MS_NS),
@@ -23,13 +24,13 @@ _UNITS_NS = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600 * SECOND_NS),
     **dict.fromkeys(("d", "day", "days"), 86_400 * SECOND_NS),
 }
-NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,18})?"
-_UNIT = "|".join(sorted(_UNITS_NS, key=len, reverse=True))
-_TERM = rf"{NUMBER} ?(?:{_UNIT})(?![a-z])"
-DURATION = rf"{_TERM}(?:,? ?(?:and )?{_TERM}){{0,5}}"
+NUMBER: Final = r"[0-9]{1,15}(?:\.[0-9]{1,18})?"
+_UNIT: Final = "|".join(sorted(_UNITS_NS, key=len, reverse=True))
+_TERM: Final = rf"{NUMBER} ?(?:{_UNIT})(?![a-z])"
+DURATION: Final = rf"{_TERM}(?:,? ?(?:and )?{_TERM}){{0,5}}"
 
-_WHOLE = re.compile(DURATION, re.IGNORECASE | re.ASCII)
-_PARTS = re.compile(rf"({NUMBER}) ?({_UNIT})", re.IGNORECASE | re.ASCII)
+_WHOLE: Final = re.compile(DURATION, re.IGNORECASE | re.ASCII)
+_PARTS: Final = re.compile(rf"({NUMBER}) ?({_UNIT})", re.IGNORECASE | re.ASCII)
 
 
 def scale_ns(number: str, unit_ns: int) -> int:

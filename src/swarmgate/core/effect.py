@@ -7,12 +7,13 @@ nobody noticed. When in doubt: write.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from swarmgate.core.errors import BadInput
 
-EFFECT_HEADER = "x-swarmgate-effect"
-READ_PATH_CLASSES = frozenset({"generate", "embeddings", "count_tokens"})
-READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # methods are case-sensitive: `get` is an unknown one
+EFFECT_HEADER: Final = "x-swarmgate-effect"
+READ_PATH_CLASSES: Final = frozenset({"generate", "embeddings", "count_tokens"})
+READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # methods are case-sensitive: `get` is an unknown one
 
 
 class Effect(StrEnum):

@@ -9,13 +9,14 @@ first prompts count whole.
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
-FIRST_TOKENS = 1_024
-STEPS = 8  # buckets per doubling: a bucket is at most an eighth wide
-HALVE_AT = 512
-LOOK_EVERY = 16  # answers between two looks at the histogram, once it has as many
+FIRST_TOKENS: Final = 1_024
+STEPS: Final = 8  # buckets per doubling: a bucket is at most an eighth wide
+HALVE_AT: Final = 512
+LOOK_EVERY: Final = 16  # answers between two looks at the histogram, once it has as many
 TOKENS_A_WEIGHT, MOST_WEIGHT, USUAL_WEIGHT = 64, 2_048, 256  # of prompts: each weighs what it takes
-MOST_KINDS = 4_096  # of models and task types; callers name both, so further ones share one histogram
+MOST_KINDS: Final = 4_096  # of models and task types; callers name both, so further ones share one histogram
 
 
 class Charge(StrEnum):
@@ -27,7 +28,7 @@ class Charge(StrEnum):
     PROMPT = "prompt"  # the output is not counted
 
 
-_USUAL = Charge.PROMPT_THEN_OUTPUT  # an enumeration takes 0.1 us to look a member up
+_USUAL: Final = Charge.PROMPT_THEN_OUTPUT  # an enumeration takes 0.1 us to look a member up
 
 
 class OutputEstimate:

@@ -6,7 +6,7 @@ Events without content are one shared value each, so that firing them costs noth
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.commands import End
@@ -127,10 +127,10 @@ Event = (
     | StoreLost
 )
 
-ARRIVED = Arrived()
-READY = Ready()
-WOKEN = Woken()
-CONTENT = Content()
-DELIVERED = Delivered()
-CLIENT_LEFT = ClientLeft()
-DEADLINE_PASSED = DeadlinePassed()
+ARRIVED: Final = Arrived()
+READY: Final = Ready()
+WOKEN: Final = Woken()
+CONTENT: Final = Content()
+DELIVERED: Final = Delivered()
+CLIENT_LEFT: Final = ClientLeft()
+DEADLINE_PASSED: Final = DeadlinePassed()

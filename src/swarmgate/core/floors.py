@@ -5,8 +5,10 @@ P0 has no floor, P1 leaves P0's reserve, P2 twice that. A floor never locks a cl
 that class's largest call in, and a budget smaller than four of the largest calls has none; there the line alone orders.
 """
 
-FLOORLESS_BELOW_CALLS = 4
-RESERVE_SHARE = 4  # P0's reserve is a quarter of the burst
+from typing import Final
+
+FLOORLESS_BELOW_CALLS: Final = 4
+RESERVE_SHARE: Final = 4  # P0's reserve is a quarter of the burst
 
 
 def floors(burst: int, largest: tuple[int, int, int], reserve: int | None = None) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from swarmgate.core.host import is_address, normal_host
 from swarmgate.core.target_errors import BadPattern, BadTarget
 
-LONGEST_GROUP_NAME = 253
+LONGEST_GROUP_NAME: Final = 253
 
 GroupTable = Mapping[str, str]  # `api.example.com` or `*.example.com` -> name of the group
 NO_GROUPS: Final[GroupTable] = MappingProxyType({})

@@ -8,12 +8,12 @@ others from the same address do: a thousand agents share one, and an operator mu
 
 from collections import OrderedDict
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-EACH_MS = 1_000
-AT_ONCE = 10
-MOST_SOURCES = 4_096  # beyond it, the one that has guessed least lately is forgotten
-_NETWORK_BITS = 64  # of IPv6: what one site has is one source
+EACH_MS: Final = 1_000
+AT_ONCE: Final = 10
+MOST_SOURCES: Final = 4_096  # beyond it, the one that has guessed least lately is forgotten
+_NETWORK_BITS: Final = 64  # of IPv6: what one site has is one source
 
 
 class Guess(NamedTuple):

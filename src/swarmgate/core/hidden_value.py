@@ -7,14 +7,16 @@ when to rise is the business of core/learning.py.
 """
 
 from enum import StrEnum
+from typing import Final
 
-MICRO = 1_000_000
-CUT_PERCENT = 90
-CUT_AGAIN_PERCENT = 70
-RAISE_PERCENT = 115
-NEAR_PERCENT = 95  # of the last failing value: from here on, probe
-PROBE_PERCENT = 1
-REFUTED_PERCENT = 105  # clean this far above the failing value: the target takes more by now, so rise quickly again
+MICRO: Final = 1_000_000
+CUT_PERCENT: Final = 90
+CUT_AGAIN_PERCENT: Final = 70
+RAISE_PERCENT: Final = 115
+NEAR_PERCENT: Final = 95  # of the last failing value: from here on, probe
+PROBE_PERCENT: Final = 1
+# clean this far above the failing value: the target takes more by now, so rise quickly again
+REFUTED_PERCENT: Final = 105
 
 
 class RevisionReason(StrEnum):

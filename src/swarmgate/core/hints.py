@@ -8,6 +8,7 @@ cannot be read is None, as if it had not been said.
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from swarmgate.core.duration import (
     DAY_MS,
@@ -32,21 +33,22 @@ __all__ = [
     "wait_in_text_ms",
 ]
 
-LONGEST_HINT_MS = 31 * DAY_MS  # the longest quota window known is a calendar month; more is a mistake or an attack
-LONGEST_VALUE = 128
-SEARCHED_CHARS = 8_192
-FIRST_EPOCH = 10**9  # no wait has ten digits: from here on a number is a date, in seconds (2001 and later) ...
-FIRST_EPOCH_MS = 10**11  # ... or in milliseconds (1973 and later) ...
-AFTER_EPOCHS = 10**14  # ... and from here on (year 5138) nothing
+# the longest quota window known is a calendar month; more is a mistake or an attack
+LONGEST_HINT_MS: Final = 31 * DAY_MS
+LONGEST_VALUE: Final = 128
+SEARCHED_CHARS: Final = 8_192
+FIRST_EPOCH: Final = 10**9  # no wait has ten digits: from here on a number is a date, in seconds (2001 and later) ...
+FIRST_EPOCH_MS: Final = 10**11  # ... or in milliseconds (1973 and later) ...
+AFTER_EPOCHS: Final = 10**14  # ... and from here on (year 5138) nothing
 
-_BARE = re.compile(NUMBER)
-_ASKED = re.compile(
+_BARE: Final = re.compile(NUMBER)
+_ASKED: Final = re.compile(
     r"(?:retry[_ -]?(?:after|delay|in)|again (?:in|after))[\"' :=]{0,6}"
     rf"({DURATION}|{NUMBER}(?![0-9.]*[0-9]|-| ?[a-z]))",
     re.IGNORECASE | re.ASCII,
 )
-_QUOTED = re.compile(r'"[^"]*"')
-_RESETS = ("ratelimit", "x-ratelimit", "x-rate-limit")
+_QUOTED: Final = re.compile(r'"[^"]*"')
+_RESETS: Final = ("ratelimit", "x-ratelimit", "x-rate-limit")
 
 
 def parse_wait_ms(value: str, now_unix_s: int, bare_ns: int = SECOND_NS) -> int | None:

@@ -9,19 +9,20 @@ What comes out is what is keyed, resolved and dialled; a normal host is its own 
 import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import idna
 
 from swarmgate.core.target_errors import BadTarget
 
-LONGEST_NAME = 253  # RFC 1035 3.1, without the root's dot
-LONGEST_LABEL = 63
-LONGEST_SPELLING = 1024  # each octet of a name percent-encoded, and then some; bounds the work on a hostile host
+LONGEST_NAME: Final = 253  # RFC 1035 3.1, without the root's dot
+LONGEST_LABEL: Final = 63
+LONGEST_SPELLING: Final = 1024  # each octet of a name percent-encoded, and then some; bounds the work on a hostile host
 
-_NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-_BRACKETED = re.compile(r"\[([0-9a-f:.]+)(?:%25[a-z0-9._~-]+)?\]", re.IGNORECASE | re.ASCII)
+_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_BRACKETED: Final = re.compile(r"\[([0-9a-f:.]+)(?:%25[a-z0-9._~-]+)?\]", re.IGNORECASE | re.ASCII)
 
 
 def normal_host(text: str) -> str:

@@ -7,13 +7,13 @@ name. What leaves is a hash: a third party learns nothing about agents and tasks
 """
 
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.errors import BadInput
 
-HEADER = "idempotency-key"
-LONGEST_PART = 255  # Stripe's bound for the header, and more than any id needs
-LONGEST_SEQUENCE = 15  # digits: stays below 2^53
+HEADER: Final = "idempotency-key"
+LONGEST_PART: Final = 255  # Stripe's bound for the header, and more than any id needs
+LONGEST_SEQUENCE: Final = 15  # digits: stays below 2^53
 
 
 class IdempotencyKey(NamedTuple):

@@ -6,6 +6,8 @@ all budgets, the commit. Choice of keys, compiling of limits, hints and learning
 `level + (pending + need) * scale <= cap of the class`; nothing is ever refunded into the level (design 4: Level).
 """
 
+from typing import Final
+
 from swarmgate.core.answers import Denied, Granted, Revised
 from swarmgate.core.book import LEASE_MS, Book, BudgetCell, Lease, Take, Used
 from swarmgate.core.denial import deny
@@ -14,10 +16,11 @@ from swarmgate.core.limits import EXACT, BudgetKind, Limits
 from swarmgate.core.line import holds_back, leave
 from swarmgate.core.passage import charge, count, end_hold, hold, touch
 
-CLOCK_STEP_MS = 1_000
-_new = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
-_LEASES = BudgetKind.LEASES  # a member of an enumeration takes 0.1 us to look up, and a settlement asks for each budget
-COLD = "cold"  # the hold of a store that cannot know who still holds
+CLOCK_STEP_MS: Final = 1_000
+_new: Final = tuple.__new__  # every admission makes one: without the Python code of a named tuple's constructor
+# a member of an enumeration takes 0.1 us to look up, and a settlement asks for each budget
+_LEASES: Final = BudgetKind.LEASES
+COLD: Final = "cold"  # the hold of a store that cannot know who still holds
 
 
 def advance(book: Book, raw_ms: int) -> int:

@@ -9,7 +9,7 @@ One ring serves one model at one provider: an ejection hits the scope there and 
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.hints import LONGEST_HINT_MS
@@ -18,17 +18,17 @@ from swarmgate.core.outcome import EJECT_MS, Ejects, Outcome, QuotaLeft, Verdict
 from swarmgate.core.reasons import Reason
 from swarmgate.core.view import KeyView, key_view
 
-PROBE_AGAIN_MS = 10_000  # a probe whose result never came is repeated after this
-RAMP_MS = 10_000  # after a good probe: 1/8 of the share, then 1/4, 1/2, all, each for a quarter of this
-RAMP_STEPS = 3
-FEWEST_PLANNED = 256
-LOOK_AHEAD = 16  # how far a pick looks for other scopes
-NEVER_MS = 1 << 62
-_ONE = 1 << 32
-_CIRCLE = 1 << 18  # where in a plan a pick stands; with the index below 2^30, which sorts twice as fast
-_INDEX_BITS = 12
-MOST_SCOPES = 1 << _INDEX_BITS
-_NOTHING = Ejects.NOTHING  # what nearly every answer ejects; an enumeration takes 0.1 us to look it up
+PROBE_AGAIN_MS: Final = 10_000  # a probe whose result never came is repeated after this
+RAMP_MS: Final = 10_000  # after a good probe: 1/8 of the share, then 1/4, 1/2, all, each for a quarter of this
+RAMP_STEPS: Final = 3
+FEWEST_PLANNED: Final = 256
+LOOK_AHEAD: Final = 16  # how far a pick looks for other scopes
+NEVER_MS: Final = 1 << 62
+_ONE: Final = 1 << 32
+_CIRCLE: Final = 1 << 18  # where in a plan a pick stands; with the index below 2^30, which sorts twice as fast
+_INDEX_BITS: Final = 12
+MOST_SCOPES: Final = 1 << _INDEX_BITS
+_NOTHING: Final = Ejects.NOTHING  # what nearly every answer ejects; an enumeration takes 0.1 us to look it up
 
 
 class QuotaScope(NamedTuple):

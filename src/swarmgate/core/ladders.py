@@ -6,11 +6,12 @@ A caller's name of a model never becomes a key of a map here: what it says is lo
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Final
 
 from swarmgate.core.record import Rung
 
-ANY = "*"  # ends a name that stands for all that begin like it
-LONGEST_NAME = 80  # of a model, where its likeness to others is looked for
+ANY: Final = "*"  # ends a name that stands for all that begin like it
+LONGEST_NAME: Final = 80  # of a model, where its likeness to others is looked for
 
 
 class Ladders:

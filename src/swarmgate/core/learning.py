@@ -9,7 +9,7 @@ this uses 91 to 100 % at <= 0.4 % refusals, 1.7 % where a window holds only thre
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.backoff import longer_pause_ms
 from swarmgate.core.compiler import HEADROOM_PERCENT
@@ -17,13 +17,13 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.hidden_value import MICRO, HiddenValue, RevisionReason
 from swarmgate.core.outcome import Kind, Outcome
 
-PROBE_MS = 10_000  # near the limit, a window shorter than this proves too little ...
-PROBE_SENDS = 10  # ... and so does one with fewer sends
-USED_PERCENT = 75  # a window that carried less proves nothing about more (TCP's congestion window validation)
-BURST_SHARE = 16  # a burst costs its size in rate when it is compiled: at most 1/16 of the window
+PROBE_MS: Final = 10_000  # near the limit, a window shorter than this proves too little ...
+PROBE_SENDS: Final = 10  # ... and so does one with fewer sends
+USED_PERCENT: Final = 75  # a window that carried less proves nothing about more (TCP's congestion window validation)
+BURST_SHARE: Final = 16  # a burst costs its size in rate when it is compiled: at most 1/16 of the window
 
-_LIMITS = frozenset({Kind.RATE, Kind.CONCURRENCY})
-_PAUSES = frozenset({Kind.SERVER_ERROR, Kind.CAPACITY, Kind.ERROR_IN_BODY, Kind.DAILY})
+_LIMITS: Final = frozenset({Kind.RATE, Kind.CONCURRENCY})
+_PAUSES: Final = frozenset({Kind.SERVER_ERROR, Kind.CAPACITY, Kind.ERROR_IN_BODY, Kind.DAILY})
 
 
 class Quantity(StrEnum):

@@ -7,6 +7,7 @@ learned one is wide, and so not in the way, until a refusal or the host's own wo
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from swarmgate.core.book import Demand
 from swarmgate.core.compiler import FINEST
@@ -14,9 +15,9 @@ from swarmgate.core.hidden_value import MICRO
 from swarmgate.core.learning import Learned, LearnedLimit, Revision
 from swarmgate.core.limits import LONGEST_LEVEL_WINDOW_MS, BudgetKind, Limits
 
-REMEMBERED = 256  # revisions per lesson; the journal has them all
-RATE = ":learned:rate"
-CAP = ":learned:cap"
+REMEMBERED: Final = 256  # revisions per lesson; the journal has them all
+RATE: Final = ":learned:rate"
+CAP: Final = ":learned:cap"
 
 
 @dataclass(slots=True)

@@ -7,13 +7,14 @@ of them is below 2^53, where Python and Lua's doubles still compute the same (de
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from swarmgate.core.errors import BadInput
 
-EXACT = 2**51  # amounts and instants end here; for an instant it means never
-LONGEST_LEVEL_WINDOW_MS = 94_906_265  # its square is still exact; a revision multiplies two windows
-CLASSES = 3  # P0, P1, P2
-PAUSED = (-1, -1, -1)
+EXACT: Final = 2**51  # amounts and instants end here; for an instant it means never
+LONGEST_LEVEL_WINDOW_MS: Final = 94_906_265  # its square is still exact; a revision multiplies two windows
+CLASSES: Final = 3  # P0, P1, P2
+PAUSED: Final = (-1, -1, -1)
 
 
 class BudgetKind(IntEnum):

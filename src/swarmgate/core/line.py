@@ -9,7 +9,7 @@ ones and nothing idles. A due ticket that nobody claims for 250 ms lets the next
 """
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from swarmgate.core.answers import BlockKind
 from swarmgate.core.calm import Calm, Shape, calm_of
@@ -18,13 +18,13 @@ from swarmgate.core.limits import EXACT, BudgetKind, Tier
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell, Take
 
-CLASS_STEP = 2**51
-UNCLAIMED_MS = 250
-LOOK_AT_MOST = 256  # better tickets that wait elsewhere may be many; behind more than these one may pass
-SCAN_AT_MOST = 512
-FEW = 8  # tickets are looked at sooner than counted on
-SHAPES_AT_MOST = 8  # of budgets that share a line
-IDLE_RANK = 2  # P2 runs only where nobody better waits
+CLASS_STEP: Final = 2**51
+UNCLAIMED_MS: Final = 250
+LOOK_AT_MOST: Final = 256  # better tickets that wait elsewhere may be many; behind more than these one may pass
+SCAN_AT_MOST: Final = 512
+FEW: Final = 8  # tickets are looked at sooner than counted on
+SHAPES_AT_MOST: Final = 8  # of budgets that share a line
+IDLE_RANK: Final = 2  # P2 runs only where nobody better waits
 
 Need = tuple[int, int]  # (cost, reserve)
 NOTHING: Need = (0, 0)

@@ -7,13 +7,13 @@ effect frees the key. Where nobody knows what the target did, nothing is repeate
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.commands import End
 from swarmgate.core.reasons import Reason
 
-KEPT_MS = 24 * 3_600_000
-MOST_ANSWER_BYTES = 64 * 1024
+KEPT_MS: Final = 24 * 3_600_000
+MOST_ANSWER_BYTES: Final = 64 * 1024
 
 
 class Standing(StrEnum):
@@ -43,7 +43,7 @@ class Ruling(StrEnum):
     UNKNOWN = "unknown"
 
 
-_RULINGS = {
+_RULINGS: Final = {
     Standing.FREE: Ruling.PROCEED,
     Standing.IN_FLIGHT: Ruling.CONFLICT,
     Standing.DONE: Ruling.REPLAY,
@@ -80,5 +80,5 @@ def standing_after(end: End, reason: Reason | None, status: int, *, left: bool, 
     return Standing.DONE if status and not refused else Standing.FREE
 
 
-_NOBODY_KNOWS = frozenset({End.UNKNOWN_EFFECT, End.CANCELLED})
-_OURS = frozenset({Reason.GATE_BUG, Reason.GATE_STOPPING})
+_NOBODY_KNOWS: Final = frozenset({End.UNKNOWN_EFFECT, End.CANCELLED})
+_OURS: Final = frozenset({Reason.GATE_BUG, Reason.GATE_STOPPING})

@@ -8,11 +8,11 @@ rule that applies names the kind; the kind's row says what follows. Retry, key r
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-EJECT_MS = 60_000  # essay A: a key that answers 429 leaves for 60 s, where no hint says better
-LONG_WINDOW_MS = 3_600_000  # from here on a window is waited out elsewhere: other work, other keys
-REQUEST_TIMEOUT = 408  # RFC 9110 15.5.9: the client may repeat the request
+EJECT_MS: Final = 60_000  # essay A: a key that answers 429 leaves for 60 s, where no hint says better
+LONG_WINDOW_MS: Final = 3_600_000  # from here on a window is waited out elsewhere: other work, other keys
+REQUEST_TIMEOUT: Final = 408  # RFC 9110 15.5.9: the client may repeat the request
 
 
 class Ending(StrEnum):
@@ -141,7 +141,7 @@ class QuotaLeft(NamedTuple):
     quota: int = 0
 
 
-ROWS = {
+ROWS: Final = {
     Kind.OK: Row(Verdict.OK),
     Kind.RATE: Row(Verdict.OTHER_KEY, Ejects.SCOPE, eject_ms=EJECT_MS),
     Kind.DAILY: Row(Verdict.OTHER_KEY, Ejects.SCOPE, eject_ms=LONG_WINDOW_MS),
@@ -170,11 +170,11 @@ ROWS = {
 # A key leaves for good only by status or code. Messages echo what an agent sent, and no agent may kill a key with words;
 # the one exception is a whole opening. (Nor would "exceeded your current quota" do: OpenAI says it when the money is
 # gone, Gemini when a minute's tokens are.)
-_KEY_CODES = ("invalid_api_key", "api_key_invalid", "authentication_error")
-_MONEY_CODES = ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit", "billing_not_active")
-_MONEY_OPENING = "your credit balance is too low"  # Anthropic, 400 invalid_request_error
-_SIZE_WORDS = ("request too large",)
-_WINDOW_WORDS = (  # the model's window: longer prompts fail whoever asks, so no wait and no key helps
+_KEY_CODES: Final = ("invalid_api_key", "api_key_invalid", "authentication_error")
+_MONEY_CODES: Final = ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit", "billing_not_active")
+_MONEY_OPENING: Final = "your credit balance is too low"  # Anthropic, 400 invalid_request_error
+_SIZE_WORDS: Final = ("request too large",)
+_WINDOW_WORDS: Final = (  # the model's window: longer prompts fail whoever asks, so no wait and no key helps
     "context_length_exceeded",
     "prompt is too long",
     "prompt too long",
@@ -183,7 +183,7 @@ _WINDOW_WORDS = (  # the model's window: longer prompts fail whoever asks, so no
     "too_many_prompt_tokens",
     "maximum number of tokens allowed",
 )
-_CAPACITY_WORDS = (
+_CAPACITY_WORDS: Final = (
     "overloaded",
     "capacity exceeded",
     "capacity_exhausted",
@@ -191,11 +191,11 @@ _CAPACITY_WORDS = (
     "high demand",
     "rate-limited upstream",  # a reseller's own provider refused: the reseller's other keys meet the same wall
 )
-_RATE_CODES = ("rate_limit", "throttling", "too_many_requests", "resource_exhausted")
-_CAPACITY_STATUSES = (498, 529)  # Groq's flex tier; Anthropic's and others' "overloaded"
-_MAYBE_CAPACITY_STATUSES = (200, 429, 503)
-_BAD_REQUESTS = (400, 422)
-_NEVER_IMPLEMENTED = (501, 505)
+_RATE_CODES: Final = ("rate_limit", "throttling", "too_many_requests", "resource_exhausted")
+_CAPACITY_STATUSES: Final = (498, 529)  # Groq's flex tier; Anthropic's and others' "overloaded"
+_MAYBE_CAPACITY_STATUSES: Final = (200, 429, 503)
+_BAD_REQUESTS: Final = (400, 422)
+_NEVER_IMPLEMENTED: Final = (501, 505)
 
 
 def classify(signal: Signal) -> Outcome:

@@ -5,10 +5,12 @@ Part of the kernel (its twin: stores/valkey/passage.lua). An expired reservation
 earlier it would drain for time that had passed before it (over-admission), charged later it would not drain at all.
 """
 
+from typing import Final
+
 from swarmgate.core.book import BudgetCell, Lease
 from swarmgate.core.limits import EXACT, BudgetKind
 
-EXPIRE_AT_MOST = 100
+EXPIRE_AT_MOST: Final = 100
 
 
 def touch(cell: BudgetCell, now_ms: int) -> None:

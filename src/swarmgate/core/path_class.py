@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from swarmgate.core.target_errors import BadPattern, BadTarget
 from swarmgate.core.url_path import path_to_judge, path_to_send
 
-MOST_CLASSES = 32  # per host; each is a budget of its own
+MOST_CLASSES: Final = 32  # per host; each is a budget of its own
 NO_CLASS: Final = ""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_METHOD = re.compile(r"[A-Z][A-Z-]*")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_METHOD: Final = re.compile(r"[A-Z][A-Z-]*")
 
 
 class PathClass(NamedTuple):

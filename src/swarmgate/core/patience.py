@@ -5,13 +5,15 @@ A caller is held rather than sent away, for as long as it can bear: its own word
 read for, and never longer than five minutes (design 5: Waiting; design 4: Timeouts). Gate and simulator ask here.
 """
 
-LONGEST_WAIT_MS = 300_000
-USUAL_WAIT_MS = 20_000  # if nothing is known of the caller
-USUAL_TIMEOUT_MS = 3_600_000
-FIRST_CONTENT_MS = 8_000  # essay A: the trigger of degradation
-WHOLE_ANSWER_MS = 30_000  # an answer that does not stream: its first byte is its last, so its size counts ...
-MS_PER_TOKEN = 60  # ... at three times the usual 20 ms, until the model's own times are known
-USUAL_OUTPUT_TOKENS = 2_048  # of a call that does not limit its output
+from typing import Final
+
+LONGEST_WAIT_MS: Final = 300_000
+USUAL_WAIT_MS: Final = 20_000  # if nothing is known of the caller
+USUAL_TIMEOUT_MS: Final = 3_600_000
+FIRST_CONTENT_MS: Final = 8_000  # essay A: the trigger of degradation
+WHOLE_ANSWER_MS: Final = 30_000  # an answer that does not stream: its first byte is its last, so its size counts ...
+MS_PER_TOKEN: Final = 60  # ... at three times the usual 20 ms, until the model's own times are known
+USUAL_OUTPUT_TOKENS: Final = 2_048  # of a call that does not limit its output
 
 
 def wait_ms(said_ms: int | None, timeout_ms: int | None, read_timeout_ms: int | None) -> int:

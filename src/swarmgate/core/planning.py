@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Denied, Granted, held_up_at
@@ -22,15 +22,15 @@ from swarmgate.core.line import CLASS_STEP, changed
 from swarmgate.core.view import copied
 from swarmgate.core.waiting import LOOK_AT_MOST
 
-DELIVERED_MS = 20  # until a request is no longer on its way
-USUAL_MS = 1_000  # how long somebody who waits already will take
+DELIVERED_MS: Final = 20  # until a request is no longer on its way
+USUAL_MS: Final = 1_000  # how long somebody who waits already will take
 NOTHING_FRESH: Mapping[str, Limits] = MappingProxyType({})
-MOST_BACKLOG = 1_000
-MOST_HOPELESS = 20  # more leases than one step ends take some, too
-MOST_LOOKS = 200_000  # budgets examined by one plan
+MOST_BACKLOG: Final = 1_000
+MOST_HOPELESS: Final = 20  # more leases than one step ends take some, too
+MOST_LOOKS: Final = 200_000  # budgets examined by one plan
 
 ENDS, ASKS = 0, 1  # at one instant, what ends comes first
-WAITS = "\0"  # begins the tickets of those who wait already; no step's id does
+WAITS: Final = "\0"  # begins the tickets of those who wait already; no step's id does
 
 
 class Way(NamedTuple):

@@ -4,11 +4,13 @@ How many connections a target's shared pool needs: peak rate x response time x 1
 Little: the mean number in progress is arrivals times stay. The 30 % on top is for what arrives in bunches.
 """
 
+from typing import Final
+
 from swarmgate.core.errors import BadInput
 
-SPARE_PERCENT = 130
-FEWEST = 2  # one connection would make every reconnect a stop
-MOST = 4_096  # file descriptors; more streams than this belong to more processes
+SPARE_PERCENT: Final = 130
+FEWEST: Final = 2  # one connection would make every reconnect a stop
+MOST: Final = 4_096  # file descriptors; more streams than this belong to more processes
 
 
 def pool_size(peak_per_minute: int, response_ms: int, fewest: int = FEWEST, most: int = MOST) -> int:

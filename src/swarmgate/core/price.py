@@ -5,14 +5,16 @@ A price that is not known is None and makes the cost None: never 0. Everything i
 end, so that many small calls are not free.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-MILLION = 1_000_000
-MOST_TOKENS = 100_000_000  # of one call: ten times the longest context there is; a target that tells more lies (LG-12)
-NO_COUNT = -2  # what a target told is no number of tokens, or one that the call cannot have used; -1 = it told none
-FEW_TOKENS = 32_768  # a count up to this is worth no second look
-LONGEST_CONTEXT = 10_000_000  # of any model: Llama 4 Scout, 2025
-ROUNDS = 10  # a target that runs tools itself counts the context once for each round
+MILLION: Final = 1_000_000
+# of one call: ten times the longest context there is; a target that tells more lies (LG-12)
+MOST_TOKENS: Final = 100_000_000
+# what a target told is no number of tokens, or one that the call cannot have used; -1 = it told none
+NO_COUNT: Final = -2
+FEW_TOKENS: Final = 32_768  # a count up to this is worth no second look
+LONGEST_CONTEXT: Final = 10_000_000  # of any model: Llama 4 Scout, 2025
+ROUNDS: Final = 10  # a target that runs tools itself counts the context once for each round
 
 # What a million tokens cost, by the size of the prompt: (from so many prompt tokens on, micro-units). Crossing a step
 # prices all tokens anew, as providers do. Empty = the provider names no such price.

@@ -6,6 +6,8 @@ A deferral is not a failure: it uses no retry and keeps its place (P6). Every fu
 in core/call.py, or what several of them share.
 """
 
+from typing import Final
+
 from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
 from swarmgate.core.book import LEASE_MS, STAY_MS, Demand, Take, first_score
 from swarmgate.core.caps import ANY_TARGET
@@ -30,22 +32,22 @@ from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
 from swarmgate.core.rungs import Tried, count_fit, remember, step_to
 
-RENEW_MS = 30_000
-CANDIDATES = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
-ASK_STORE_AGAIN_MS = 250
-OLD_TOKENS = 3  # lost one after the other; then the store is too slow to be asked at once again
-DIAL_MS = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
-COME_BACK_MS = 1_000
-NEXT_NAME_MS = 1_000  # one more name of a domain may be looked up in this time (gate/resolve.py)
-STORE = "store"  # the name under which a store that is lost blocks
+RENEW_MS: Final = 30_000
+CANDIDATES: Final = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
+ASK_STORE_AGAIN_MS: Final = 250
+OLD_TOKENS: Final = 3  # lost one after the other; then the store is too slow to be asked at once again
+DIAL_MS: Final = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
+COME_BACK_MS: Final = 1_000
+NEXT_NAME_MS: Final = 1_000  # one more name of a domain may be looked up in this time (gate/resolve.py)
+STORE: Final = "store"  # the name under which a store that is lost blocks
 
 Commands = tuple[Command, ...]
-_new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
+_new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 # Members that every call meets: an enumeration takes 0.1 us to look one up.
 _NEW, _CONNECTING, _ASKING, _SENDING, _ENDED = State.NEW, State.CONNECTING, State.ASKING, State.SENDING, State.ENDED
-_DEFERRED = End.DEFERRED
+_DEFERRED: Final = End.DEFERRED
 
-_WHY = {
+_WHY: Final = {
     BlockKind.TIME: Reason.POLICY_RATE,
     BlockKind.LINE: Reason.POLICY_LINE,
     BlockKind.EVENT: Reason.POLICY_SLOTS,

@@ -7,7 +7,7 @@ and a call has one or several. `client` and `wire` are handles of the adapters, 
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
@@ -45,8 +45,10 @@ class State(Enum):
         return _PUBLIC[self]
 
 
-IN_LINE = frozenset({State.CONNECTING, State.ASKING, State.WAITING, State.BACKOFF})  # nothing of it is on the wire
-_PUBLIC = {
+IN_LINE: Final = frozenset(
+    {State.CONNECTING, State.ASKING, State.WAITING, State.BACKOFF}
+)  # nothing of it is on the wire
+_PUBLIC: Final = {
     State.NEW: "queued",
     State.CONNECTING: "queued",
     State.ASKING: "queued",
@@ -69,8 +71,8 @@ class Step(NamedTuple):
     task_type: str = ""
 
 
-_UNATTRIBUTED = Step()
-_FIRST_SCORES = tuple(map(first_score, range(CLASSES)))
+_UNATTRIBUTED: Final = Step()
+_FIRST_SCORES: Final = tuple(map(first_score, range(CLASSES)))
 
 
 class Route(NamedTuple):

@@ -8,7 +8,7 @@ one ordered table; the first that applies decides and gives its name as the reas
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.backoff import delay_ms
 from swarmgate.core.effect import Effect
@@ -16,11 +16,11 @@ from swarmgate.core.outcome import Ending, Outcome, Verdict
 from swarmgate.core.patience import FIRST_CONTENT_MS
 from swarmgate.core.recent import RecentCount
 
-MOST_RETRIES = 3  # 4 sends, rungs included
-RUNG_MS = FIRST_CONTENT_MS  # who would wait for longer than a slow primary may take goes to the next rung
-BUDGET_SECONDS = 10
-BUDGET_PERCENT = 10
-BUDGET_PER_SECOND = 1
+MOST_RETRIES: Final = 3  # 4 sends, rungs included
+RUNG_MS: Final = FIRST_CONTENT_MS  # who would wait for longer than a slow primary may take goes to the next rung
+BUDGET_SECONDS: Final = 10
+BUDGET_PERCENT: Final = 10
+BUDGET_PER_SECOND: Final = 1
 
 
 class RetryBudget:
@@ -153,7 +153,7 @@ class _Case(NamedTuple):
         return self.call.rungs_below > 0 and (self.too_late or self.at_ms - self.now_ms > RUNG_MS)
 
 
-_UNANSWERED = frozenset(ending.value for ending in Ending if ending is not Ending.ANSWERED)
+_UNANSWERED: Final = frozenset(ending.value for ending in Ending if ending is not Ending.ANSWERED)
 
 _RULES: tuple[tuple[RetryReason, Action, Callable[[_Case], bool]], ...] = (
     (RetryReason.ANSWERED, Action.RELAY, lambda c: c.verdict is Verdict.OK),

@@ -7,7 +7,7 @@ with the request's body and the answer's (design 4: Level).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit, BudgetKind, Limits
@@ -58,8 +58,8 @@ def route(key: str, budgets: Iterable[Budget]) -> Route:
     return Route(key, fresh_ms=fresh_ms, **{name: tuple(found) for name, found in parts.items()})
 
 
-_PARTS = tuple(name for name in Route._fields if name not in {"key", "fresh_ms"})
-_BY_SIZE = {  # what a call takes of it depends on its size, which is known in part at admission, in full at the end
+_PARTS: Final = tuple(name for name in Route._fields if name not in {"key", "fresh_ms"})
+_BY_SIZE: Final = {  # what a call takes of it depends on its size, which is known in part at admission, in full at the end
     Unit.TOKENS: "metered",
     Unit.BYTES: "metered",
     Unit.INPUT_TOKENS: "inputs",

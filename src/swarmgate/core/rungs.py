@@ -5,15 +5,15 @@ A rung that does not speak as the caller does, or whose window is smaller than t
 before anything is sent there. An error at the end lists every attempt and every rung that was passed over.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from swarmgate.core.reasons import Reason
 
 if TYPE_CHECKING:
     from swarmgate.core.record import Call, Rung
 
-MOST_TOLD = 16  # a call that waits may meet many refusals; the newest are told
-UNSENT = -1
+MOST_TOLD: Final = 16  # a call that waits may meet many refusals; the newest are told
+UNSENT: Final = -1
 
 
 class Tried(NamedTuple):

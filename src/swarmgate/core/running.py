@@ -5,6 +5,8 @@ Whatever happens, the reservation is settled exactly once (design 2: P9) and the
 before the first content reached the client; a write whose answer was lost is never repeated (P7).
 """
 
+from typing import Final
+
 from swarmgate.core.answers import BlockKind
 from swarmgate.core.book import LEASE_MS, Used
 from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
@@ -30,12 +32,12 @@ from swarmgate.core.record import Call, Route, State
 from swarmgate.core.retry import MOST_RETRIES, Action, CallFacts, RetryDecision, decide
 from swarmgate.core.rungs import UNSENT, Tried, remember
 
-IDLE_MS = 30_000
-_RELAY = (RELAY,)
-_new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
+IDLE_MS: Final = 30_000
+_RELAY: Final = (RELAY,)
+_new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 _OK, _ANSWERED = Kind.OK, End.ANSWERED  # as in core/queueing.py
 
-_ENDINGS = {
+_ENDINGS: Final = {
     LostKind.CONNECT: Ending.CONNECT_FAILED,
     LostKind.TLS: Ending.TLS_FAILED,
     LostKind.UNTRUSTED: Ending.UNTRUSTED,
@@ -50,7 +52,7 @@ _ENDINGS = {
     LostKind.IDLE: Ending.IDLE_TIMEOUT,
     LostKind.BROKEN: Ending.LOST_AFTER_BYTE,
 }
-_WHY = {
+_WHY: Final = {
     Kind.RATE: Reason.TARGET_RATE,
     Kind.DAILY: Reason.TARGET_DAILY,
     Kind.CONCURRENCY: Reason.TARGET_CONCURRENCY,
@@ -70,8 +72,8 @@ _WHY = {
     Kind.CONTENT_TIMEOUT: Reason.TARGET_SLOW,
     Kind.IDLE_TIMEOUT: Reason.TARGET_SLOW,
 }
-_LIMITS = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
-_UNANSWERED = frozenset(Kind(ending.value) for ending in _ENDINGS.values())
+_LIMITS: Final = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
+_UNANSWERED: Final = frozenset(Kind(ending.value) for ending in _ENDINGS.values())
 
 
 def content(call: Call, _event: Content, now_ms: int) -> Commands:

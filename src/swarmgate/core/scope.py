@@ -8,13 +8,13 @@ is its hash; the key itself is shown once, to whoever made it (design 4: agents'
 import re
 from fnmatch import fnmatchcase
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-PREFIX = "sgk_"
-NEVER_MS = 0
-ANY = ("*",)
-KEY_FORM = rf"{PREFIX}[0-9a-f]{{10}}_"  # how a key begins, wherever somebody wrote it
-SHOWS_KEY = re.compile(KEY_FORM.encode())
+PREFIX: Final = "sgk_"
+NEVER_MS: Final = 0
+ANY: Final = ("*",)
+KEY_FORM: Final = rf"{PREFIX}[0-9a-f]{{10}}_"  # how a key begins, wherever somebody wrote it
+SHOWS_KEY: Final = re.compile(KEY_FORM.encode())
 
 
 class Scope(NamedTuple):
@@ -45,7 +45,7 @@ class Scope(NamedTuple):
         return self.expires_ms == NEVER_MS or now_ms < self.expires_ms
 
 
-NOBODY = Scope("")  # a caller without a key
+NOBODY: Final = Scope("")  # a caller without a key
 
 
 def key_hash(key: str, pepper: bytes) -> str:

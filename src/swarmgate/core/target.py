@@ -14,14 +14,14 @@ from swarmgate.core.path_class import NO_CLASS
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.core.url_path import ascii_only, path_to_judge, path_to_send
 
-LONGEST_ORIGIN_FORM = 8_000  # octets that every recipient should take (RFC 9110 4.1)
-LONGEST_URL = LONGEST_ORIGIN_FORM + 2_048  # and any spelling of the rest
+LONGEST_ORIGIN_FORM: Final = 8_000  # octets that every recipient should take (RFC 9110 4.1)
+LONGEST_URL: Final = LONGEST_ORIGIN_FORM + 2_048  # and any spelling of the rest
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 # urlsplit removes TAB, CR and LF and other parsers keep them; backslash is a slash to some
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]|%00")
-_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.ASCII)
-_USERINFO = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:%-]*")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]|%00")
+_URL: Final = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.ASCII)
+_USERINFO: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:%-]*")
 
 
 class Target(NamedTuple):

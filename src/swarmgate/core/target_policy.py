@@ -9,7 +9,7 @@ one budget (SEC's three hosts are). What no policy counts by requests gets the c
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.compiler import Unit
 from swarmgate.core.effect import Effect
@@ -43,7 +43,7 @@ class Policy:
     shadow: bool = False
 
 
-NO_POLICY = Policy("", {})
+NO_POLICY: Final = Policy("", {})
 
 
 class PolicyTable(NamedTuple):

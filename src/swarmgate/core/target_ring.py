@@ -6,15 +6,17 @@ host rests. A pause is the host's hint, else 1, 2, 4 ... 60 s; refusals of sends
 event with it. The breaker is separate: a refusal proves that the host is there (design 4: Learning).
 """
 
+from typing import Final
+
 from swarmgate.core.backoff import longer_pause_ms
 from swarmgate.core.circuit import ALIVE, Breaker, Circuit
 from swarmgate.core.outcome import Kind, Outcome, QuotaLeft
 from swarmgate.core.reasons import Reason
 from swarmgate.core.view import STALLED_MS, BudgetState, KeyView
 
-ONLY_KEY = ""
+ONLY_KEY: Final = ""
 
-_REFUSALS = frozenset({Kind.RATE, Kind.DAILY})
+_REFUSALS: Final = frozenset({Kind.RATE, Kind.DAILY})
 
 
 class TargetRing:

@@ -8,14 +8,14 @@ Who was sent away stands in no line; its place is its score. A repeat that bring
 
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import Denied
 from swarmgate.core.line import CLASS_STEP
 
-KEEPS_MS = 5_000
-SEAL_BYTES = 12
-LONGEST_TEXT = 200
+KEEPS_MS: Final = 5_000
+SEAL_BYTES: Final = 12
+LONGEST_TEXT: Final = 200
 
 
 class Place(NamedTuple):

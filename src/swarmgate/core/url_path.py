@@ -7,14 +7,15 @@ become one behind `%2f`, `%5c` or a `;parameter` is refused.
 """
 
 import re
+from typing import Final
 from urllib.parse import unquote
 
 from swarmgate.core.target_errors import BadTarget
 
-_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
-_DOTS = {".": 1, "%2e": 1, "..": 2, ".%2e": 2, "%2e.": 2, "%2e%2e": 2}
-_SLASHES = re.compile(r"//+")
-_HIDDEN_DOTS = re.compile(r"[/\\]\.\.?(?:;[^/\\]*)?(?:[/\\]|\Z)")
+_NON_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_DOTS: Final = {".": 1, "%2e": 1, "..": 2, ".%2e": 2, "%2e.": 2, "%2e%2e": 2}
+_SLASHES: Final = re.compile(r"//+")
+_HIDDEN_DOTS: Final = re.compile(r"[/\\]\.\.?(?:;[^/\\]*)?(?:[/\\]|\Z)")
 
 
 def ascii_only(text: str) -> str:

@@ -8,7 +8,7 @@ reader can neither drain, expire nor promise anything (design 5: Data port).
 from bisect import bisect_left
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import BlockKind
 from swarmgate.core.book import Book, BudgetCell, Lease
@@ -17,8 +17,9 @@ from swarmgate.core.limits import CLASSES, EXACT
 from swarmgate.core.line import CLASS_STEP, Line
 from swarmgate.core.passage import touch
 
-STALLED_MS = 900_000  # who must wait for longer, or until a person acts, should hear of it (Crawlee's stall limit)
-BEST = 0
+# who must wait for longer, or until a person acts, should hear of it (Crawlee's stall limit)
+STALLED_MS: Final = 900_000
+BEST: Final = 0
 PerClass = tuple[int, int, int]
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from swarmgate.core.answers import BlockKind, held_up_at
 from swarmgate.core.callers import OF_CALLERS
@@ -20,11 +20,11 @@ from swarmgate.core.limits import EXACT
 if TYPE_CHECKING:
     from swarmgate.core.record import Call, Ring
 
-TICKETS_PER_AGENT = 4
-NAMELESS_TICKETS = 4_096  # of all calls together that name no agent; as many as wait for a connection
-LOOK_AT_MOST = 8  # calls at the head of a line, to find one that waits for what was freed
-REMEMBERED = 64  # how often something ended lately
-FEWEST_ALARMS = 64
+TICKETS_PER_AGENT: Final = 4
+NAMELESS_TICKETS: Final = 4_096  # of all calls together that name no agent; as many as wait for a connection
+LOOK_AT_MOST: Final = 8  # calls at the head of a line, to find one that waits for what was freed
+REMEMBERED: Final = 64  # how often something ended lately
+FEWEST_ALARMS: Final = 64
 
 
 class Room:

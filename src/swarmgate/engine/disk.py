@@ -11,11 +11,12 @@ import stat
 from collections.abc import Callable
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from typing import Final
 
 from swarmgate.ports import FileFacts
 
-_OTHERS_WRITE = 0o022
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux
+_OTHERS_WRITE: Final = 0o022
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")  # Linux
 
 
 class SystemDisk:
@@ -168,4 +169,4 @@ class ReservedFile:
             os.close(self._fd)
 
 
-DISK = SystemDisk()
+DISK: Final = SystemDisk()

@@ -10,6 +10,7 @@ cut off alone adds its share of the rate to it (reliability ST-02).
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from typing import Final
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied, Granted, Revised
@@ -22,8 +23,8 @@ from swarmgate.core.record import Call
 from swarmgate.core.shares import share_of
 from swarmgate.ports import BudgetStore, Clock, Fire
 
-PROBE_MS = 250
-CROWDED = StoreLost(Reason.GATE_STORE_CROWDED)  # the store lives; who is told asks again
+PROBE_MS: Final = 250
+CROWDED: Final = StoreLost(Reason.GATE_STORE_CROWDED)  # the store lives; who is told asks again
 
 
 class OutageMode(StrEnum):

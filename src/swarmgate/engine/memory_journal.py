@@ -5,12 +5,12 @@ Nothing in it survives the end of the process; a running gate keeps its journal 
 """
 
 from collections import deque
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.commands import Answer, Intent, Lose, Note
 from swarmgate.core.record import Call
 
-NEWEST = 4_096
+NEWEST: Final = 4_096
 
 
 class Entry(NamedTuple):

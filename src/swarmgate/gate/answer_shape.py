@@ -4,10 +4,12 @@ What is read of an answer's JSON: the keys that matter, and its counts, in any o
 `taps` looks at them. Structs of msgspec stay Python in the compiled form (hatch_build.py), so nothing else stands here.
 """
 
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 
-UNKNOWN = -1
+UNKNOWN: Final = -1
 
 
 class Shape(msgspec.Struct):

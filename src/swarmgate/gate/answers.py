@@ -5,7 +5,7 @@ Pure functions; deferrals have a file of their own. `Proxy-Status` (RFC 9209) te
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,9 +19,9 @@ from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 from swarmgate.http1.refusal_id import FIELD, refusal_id
 
-JSON = (b"content-type", b"application/json")
-STAY = (b"x-should-retry", b"false")  # the gate has repeated what may be repeated
-LONGEST_NAME = 80
+JSON: Final = (b"content-type", b"application/json")
+STAY: Final = (b"x-should-retry", b"false")  # the gate has repeated what may be repeated
+LONGEST_NAME: Final = 80
 
 _DENIED, _BAD, _OWN = "http_request_denied", "http_request_error", "proxy_internal_error"  # RFC 9209 2.3
 _TOLD: Mapping[Reason, tuple[int, str]] = {
@@ -70,7 +70,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.GATE_LOOP: (508, "proxy_loop_detected"),
     Reason.GATE_BUG: (500, _OWN),
 }
-_STATUS = 502  # of a reason that has no row
+_STATUS: Final = 502  # of a reason that has no row
 
 
 class Reply(NamedTuple):

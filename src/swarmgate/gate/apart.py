@@ -16,9 +16,9 @@ from swarmgate.gate.peeked import Peeked
 
 NAMED: Final = frozenset({"prompt_cache_key", "user", "safety_identifier", "metadata"})
 _METADATA, _USER_ID = "metadata", "user_id"  # https://docs.anthropic.com/en/api/messages: the one name in there
-_encode = msgspec.json.Encoder().encode
-_text = msgspec.json.Decoder(str).decode
-_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_text: Final = msgspec.json.Decoder(str).decode
+_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 Alias = Callable[[str], str]
 

@@ -10,13 +10,14 @@ A browser leaves `Origin` out where it only reads, so a request is judged by all
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
-ORIGIN = b"origin"
-SITE = b"sec-fetch-site"
-_HOME = re.compile(
+ORIGIN: Final = b"origin"
+SITE: Final = b"sec-fetch-site"
+_HOME: Final = re.compile(
     rb"(?i:https?)://(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]+){3}|\[::1\])(?::[0-9]+)?", re.IGNORECASE
 )
-_UNBINDABLE = re.compile(  # no page can have been loaded from there, or only from this machine
+_UNBINDABLE: Final = re.compile(  # no page can have been loaded from there, or only from this machine
     rb"(?:[^.:\[\]]*|(?:[a-z0-9-]+\.)+(?:localhost|internal)|[0-9]+(?:\.[0-9]+){3}|\[[0-9a-f:.]+\])\.?(?::[0-9]*)?",
     re.IGNORECASE,
 )

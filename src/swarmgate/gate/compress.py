@@ -8,7 +8,7 @@ kept by what it stands for: an agent that sends the whole story with each turn p
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.context import SUMMARY_TOKENS, Cut, choose, cuts
 from swarmgate.core.errors import BadInput
@@ -22,8 +22,8 @@ from swarmgate.gate.relay import Relay
 from swarmgate.gate.turns import Conversation, dropped, read_conversation, request_for, shortened, summary_in
 from swarmgate.http1.head import Header, parse_request
 
-REMEMBERED = 1_024  # summaries
-_VERSION = b"anthropic-version"
+REMEMBERED: Final = 1_024  # summaries
+_VERSION: Final = b"anthropic-version"
 
 Begin = Callable[[Relay, tuple[Rung, ...], Scope], None]
 Refuse = Callable[[Relay, tuple[Rung, ...], Scope, str], None]

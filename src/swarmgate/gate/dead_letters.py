@@ -6,7 +6,7 @@ A request whose body was not held, because it streamed, is put there without it;
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.record import Call
@@ -14,7 +14,7 @@ from swarmgate.http1.head import Header
 from swarmgate.stores.letters.letter import MOST_BODY_BYTES, REPLAY_OF, Letter, kept_headers, kept_path
 from swarmgate.stores.letters.shelf import Shelf
 
-_REPLAY_OF = REPLAY_OF.encode()
+_REPLAY_OF: Final = REPLAY_OF.encode()
 
 
 class Asked(NamedTuple):

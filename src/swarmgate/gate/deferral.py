@@ -6,7 +6,7 @@ nobody else's. Limits are told as their owner published them; what they compile 
 """
 
 from math import gcd
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.backoff import jitter
@@ -21,12 +21,12 @@ from swarmgate.gate.served import ServedFields, base_of, exhausted
 from swarmgate.gate.shapes import Said, Shape
 from swarmgate.http1.head import Header
 
-STATUS = 429
-SDK_WAITS_MS = 20_000  # longer, and an SDK that sleeps as told looks dead to whoever waits for it
-SDK_REPEATS = 2
-FEWEST_SPREAD_MS = 250
-UNKNOWN_MS = 2_000  # until a repeat where nobody knows when: paced, and well inside the life of a ticket
-MOST_NAMES = 3  # in a message; the body has them all
+STATUS: Final = 429
+SDK_WAITS_MS: Final = 20_000  # longer, and an SDK that sleeps as told looks dead to whoever waits for it
+SDK_REPEATS: Final = 2
+FEWEST_SPREAD_MS: Final = 250
+UNKNOWN_MS: Final = 2_000  # until a repeat where nobody knows when: paced, and well inside the life of a ticket
+MOST_NAMES: Final = 3  # in a message; the body has them all
 
 
 class Asked(NamedTuple):

@@ -6,13 +6,14 @@ while there are none. An answer that is faster frees the place by itself, and co
 """
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from swarmgate.core.events import DELIVERED
 from swarmgate.core.record import Call
 from swarmgate.ports import Fire
 
-LOOK_AGAIN_S = 0.01  # so that nobody is asked about before that, and everybody within twice that (core/planning.py)
+# so that nobody is asked about before that, and everybody within twice that (core/planning.py)
+LOOK_AGAIN_S: Final = 0.01
 
 
 class Sent(Protocol):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from itertools import count
+from typing import Final
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.crowd import Crowd
@@ -28,9 +29,9 @@ from swarmgate.gate.shapes import Shape
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import RequestHead
 
-MOST_OPEN = 20_000  # calls; what one may hold in memory is bounded by the size of its body
-BUSY_S = 5  # over so many seconds the repeats are spread
-_REPEATS = b"x-stainless-retry-count"
+MOST_OPEN: Final = 20_000  # calls; what one may hold in memory is bounded by the size of its body
+BUSY_S: Final = 5  # over so many seconds the repeats are spread
+_REPEATS: Final = b"x-stainless-retry-count"
 
 
 class Desk:

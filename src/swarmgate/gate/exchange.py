@@ -7,7 +7,7 @@ and egress share one transport and one way back. Nothing is decided here.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.events import Lost, LostKind
@@ -21,9 +21,9 @@ from swarmgate.gate.till import Till
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
 from swarmgate.ports import Fire, Told
 
-PROGRESS_MS = 5_000
-_DEAD_LETTERED = End.DEAD_LETTERED  # an enumeration takes 0.1 us to look a member up
-REMEMBERED = 1_024  # calls that ended lately
+PROGRESS_MS: Final = 5_000
+_DEAD_LETTERED: Final = End.DEAD_LETTERED  # an enumeration takes 0.1 us to look a member up
+REMEMBERED: Final = 1_024  # calls that ended lately
 Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
 
 

@@ -6,7 +6,7 @@ is decided here but the form of the target and its path: exact paths are one loo
 """
 
 import re
-from typing import Protocol
+from typing import Final, Protocol
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
@@ -21,10 +21,11 @@ from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
 
-_ABSOLUTE = re.compile(rb"(?i:http)://([^/?]*)")
-_USUAL_PORT = b":80"
-_SHOWN = 200  # bytes of a path that an error repeats
-MOST_HOSTS = 64  # values of Host that are known to be the gate's own; whoever says another one is looked at closer
+_ABSOLUTE: Final = re.compile(rb"(?i:http)://([^/?]*)")
+_USUAL_PORT: Final = b":80"
+_SHOWN: Final = 200  # bytes of a path that an error repeats
+# values of Host that are known to be the gate's own; whoever says another one is looked at closer
+MOST_HOSTS: Final = 64
 
 
 class Listener(Protocol):

@@ -6,10 +6,11 @@ other, so each adds its own name and keeps those that are there already.
 """
 
 import os
+from typing import Final
 
-HOP = b"x-swarmgate-hop"
-OUR_NAME = os.urandom(6).hex().encode()  # of this process; says nothing about where it runs
-OUR_HOP = (HOP, OUR_NAME)
+HOP: Final = b"x-swarmgate-hop"
+OUR_NAME: Final = os.urandom(6).hex().encode()  # of this process; says nothing about where it runs
+OUR_HOP: Final = (HOP, OUR_NAME)
 
 
 def is_loop(names: bytes) -> bool:

@@ -9,7 +9,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.duration import parse_duration_ms
@@ -19,19 +19,26 @@ from swarmgate.core.scope import KEY_FORM
 from swarmgate.gate.hop import HOP
 from swarmgate.stores.letters.letter import REPLAY_OF
 
-PREFIX = b"x-swarmgate-"
-AS = b"/as/"
-RANKS = {"P0": 0, "P1": 1, "P2": 2}
-USUAL_RANK = 1
-LONGEST_NAME = 40  # of a header, where its likeness to ours is looked for
-_STEP = {"agent": "agent", "task": "task", "goal": "goal", "step": "step", "op": "operation", "task-type": "task_type"}
-_KEY = "key"  # the keeper reads it, in a header only: paths stand in every log of a client
-_OTHERS = ("priority", "wait", "timeout", "effect", "ticket", _KEY)
-NAMES = (*_STEP, *_OTHERS)
+PREFIX: Final = b"x-swarmgate-"
+AS: Final = b"/as/"
+RANKS: Final = {"P0": 0, "P1": 1, "P2": 2}
+USUAL_RANK: Final = 1
+LONGEST_NAME: Final = 40  # of a header, where its likeness to ours is looked for
+_STEP: Final = {
+    "agent": "agent",
+    "task": "task",
+    "goal": "goal",
+    "step": "step",
+    "op": "operation",
+    "task-type": "task_type",
+}
+_KEY: Final = "key"  # the keeper reads it, in a header only: paths stand in every log of a client
+_OTHERS: Final = ("priority", "wait", "timeout", "effect", "ticket", _KEY)
+NAMES: Final = (*_STEP, *_OTHERS)
 # What gates, whoever sends a dead letter again, and the keeper read.
-_NOT_OF_CALLERS = frozenset({HOP, REPLAY_OF.encode(), PREFIX + _KEY.encode()})
-_WORD = re.compile(rf"(?!.*{KEY_FORM})[!-~]{{1,128}}")
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_NOT_OF_CALLERS: Final = frozenset({HOP, REPLAY_OF.encode(), PREFIX + _KEY.encode()})
+_WORD: Final = re.compile(rf"(?!.*{KEY_FORM})[!-~]{{1,128}}")
+_TRACEPARENT: Final = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Unattributed(BadInput):
@@ -50,7 +57,7 @@ class Identity(NamedTuple):
     traceparent: str = ""
 
 
-UNSAID = Identity()
+UNSAID: Final = Identity()
 
 
 def split_as(path: bytes) -> tuple[bytes, dict[str, str]]:

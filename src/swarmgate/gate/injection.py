@@ -7,6 +7,7 @@ gate asked, the event that holds nothing but the usage is kept here. To know it,
 """
 
 import re
+from typing import Final
 
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
@@ -16,9 +17,9 @@ from swarmgate.gate.transport import Attempt
 from swarmgate.http1.head import ResponseHead
 from swarmgate.providers.dialect import CHAT, COMPLETIONS
 
-INJECTED = frozenset({CHAT.encode(), COMPLETIONS.encode()})  # the surfaces that know `stream_options`
-_BLANK_LINE = b"\n\n"
-_may_hold_usage = re.compile(rb'"usage"\s*:\s*\{').search
+INJECTED: Final = frozenset({CHAT.encode(), COMPLETIONS.encode()})  # the surfaces that know `stream_options`
+_BLANK_LINE: Final = b"\n\n"
+_may_hold_usage: Final = re.compile(rb'"usage"\s*:\s*\{').search
 
 
 class Sieve:

@@ -9,17 +9,18 @@ request. A key stands where its surface's clients put theirs: `Authorization`, `
 from base64 import b64decode
 from collections.abc import Callable, Collection, Mapping
 from hashlib import blake2b
+from typing import Final
 
 from swarmgate.core.guesses import Guesses
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import PREFIX, Scope, key_hash
 
-_PREFIX = PREFIX.encode()
-_BARE = (b"x-swarmgate-key", b"x-api-key", b"api-key")
-_SCHEMES = (b"authorization", b"proxy-authorization")
-MOST_REMEMBERED = 4_096
-_ALIAS_BYTES = 16  # as hex half of what providers take
-LONGEST_KEY = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
+_PREFIX: Final = PREFIX.encode()
+_BARE: Final = (b"x-swarmgate-key", b"x-api-key", b"api-key")
+_SCHEMES: Final = (b"authorization", b"proxy-authorization")
+MOST_REMEMBERED: Final = 4_096
+_ALIAS_BYTES: Final = 16  # as hex half of what providers take
+LONGEST_KEY: Final = 128  # bytes; ours have some 60, and what is longer is not even remembered as wrong
 
 
 class Keeper:

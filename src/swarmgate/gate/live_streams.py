@@ -5,14 +5,16 @@ One loop serves so many streams on time and no more (benchmarks/README.md). The 
 calls go first and a deferral names it; it is only of this process, and nothing of it outlives the process.
 """
 
+from typing import Final
+
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.compiler import Published, Unit
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Call, Route
 from swarmgate.ports import BudgetStore
 
-MOST_LIVE = 2_000  # at the 25 chunks a second of a usual model; half as many at twice the rate
-MOST_KNOWN = 4_096
+MOST_LIVE: Final = 2_000  # at the 25 chunks a second of a usual model; half as many at twice the rate
+MOST_KNOWN: Final = 4_096
 _Caps = dict[str, Route]
 
 

@@ -1,14 +1,14 @@
 """A long body while it comes in: it grows where it will be read, so that nothing has to be joined when it is whole."""
 
 from mmap import mmap
+from typing import Final
 
 from swarmgate.core.errors import BadInput
 
-MOST_MARKS = (
-    4_000_000  # each is a token of its own to most models, and no context is as long; 32 MiB of `[],` took 120 ms
-)
-MOST_ESCAPES = 4_000_000  # each is read on its own; a member's name of 16 million took 90 ms
-_MARKS = (b",", b"[", b"{")
+# each is a token of its own to most models, and no context is as long; 32 MiB of `[],` took 120 ms
+MOST_MARKS: Final = 4_000_000
+MOST_ESCAPES: Final = 4_000_000  # each is read on its own; a member's name of 16 million took 90 ms
+_MARKS: Final = (b",", b"[", b"{")
 
 
 class LongBody:

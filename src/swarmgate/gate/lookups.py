@@ -13,15 +13,15 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-AT_ONCE = 16
-THREADS = 64  # with those of look-ups that nobody awaits any more
-PER_DOMAIN = 2
-SILENT_THREADS = 8  # of all domains that were silent, together; each has one
-SILENT_S = 600
-MOST_SILENT = 4_096
-LOOK_UP_S = 2.0
+AT_ONCE: Final = 16
+THREADS: Final = 64  # with those of look-ups that nobody awaits any more
+PER_DOMAIN: Final = 2
+SILENT_THREADS: Final = 8  # of all domains that were silent, together; each has one
+SILENT_S: Final = 600
+MOST_SILENT: Final = 4_096
+LOOK_UP_S: Final = 2.0
 
 
 class Found(NamedTuple):

@@ -7,6 +7,7 @@ and nothing sent.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Final
 from urllib.parse import unquote
 
 import msgspec
@@ -20,9 +21,9 @@ from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
-PATH = b"/v1/models"
-ONE = b"/v1/models/"
-_METHODS = frozenset({b"GET", b"HEAD"})
+PATH: Final = b"/v1/models"
+ONE: Final = b"/v1/models/"
+_METHODS: Final = frozenset({b"GET", b"HEAD"})
 
 
 def may_say(ladders: Ladders, scope: Scope | None, name: str) -> bool:

@@ -6,6 +6,7 @@ The rules stand in core/patience.py and core/estimate.py; the core decides every
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
@@ -31,7 +32,7 @@ from swarmgate.gate.till import is_capped
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
 
-PATHS = {
+PATHS: Final = {
     b"/v1/chat/completions": "generate",
     b"/v1/completions": "generate",
     b"/v1/responses": "generate",
@@ -39,13 +40,13 @@ PATHS = {
     b"/v1/messages/count_tokens": "count_tokens",
     b"/v1/embeddings": "embeddings",
 }
-_SURFACES = {path: path.decode() for path in PATHS}
-_ENCODING = b"content-encoding"
-_KEY = PREFIX.encode()  # of agents
-_WRITE = Effect.WRITE  # an enumeration takes 0.1 us to look a member up
-_WISHES = "wishes"  # where a head's notes hold them
-MOST_MODEL = 128  # letters of a model's name that are kept of it
-MOST_BODY_BYTES = 32 * 1024 * 1024
+_SURFACES: Final = {path: path.decode() for path in PATHS}
+_ENCODING: Final = b"content-encoding"
+_KEY: Final = PREFIX.encode()  # of agents
+_WRITE: Final = Effect.WRITE  # an enumeration takes 0.1 us to look a member up
+_WISHES: Final = "wishes"  # where a head's notes hold them
+MOST_MODEL: Final = 128  # letters of a model's name that are kept of it
+MOST_BODY_BYTES: Final = 32 * 1024 * 1024
 
 
 class ModelRoutes:

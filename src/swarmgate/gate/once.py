@@ -10,7 +10,7 @@ import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.errors import BadInput
@@ -24,10 +24,10 @@ from swarmgate.gate.shapes import Shape
 from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import Header
 
-_HEADER = HEADER.encode()
-_CONFLICT_S = b"2"
-MOST_LATE = 256  # ends that wait for the control process to come back; each may carry an answer
-_AGAIN_S = (0.5, 15.0)  # from one try to the next: at first, and at most
+_HEADER: Final = HEADER.encode()
+_CONFLICT_S: Final = b"2"
+MOST_LATE: Final = 256  # ends that wait for the control process to come back; each may carry an answer
+_AGAIN_S: Final = (0.5, 15.0)  # from one try to the next: at first, and at most
 Ask = Callable[
     ..., Awaitable[Any]
 ]  # (order, **said): what the control process answers; raises ConnectionError, BadInput

@@ -6,7 +6,7 @@ speaks it too, and to no other: a file that was uploaded there is known there on
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from swarmgate.core.commands import Answer
@@ -37,11 +37,11 @@ from swarmgate.http1.head import Header, RequestHead, ResponseHead
 from swarmgate.providers.dialect import CHAT, MESSAGES, Dialect
 from swarmgate.providers.errors import outcome_of, read_error_body
 
-PREFIX = b"/v1/"
-WHOLE_MS = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
-_LAYERS = 3  # of escapes within escapes that a chain of servers may take off
+PREFIX: Final = b"/v1/"
+WHOLE_MS: Final = 600_000  # until an answer begins: pictures and transcripts take minutes; it is the SDKs' own limit
+_LAYERS: Final = 3  # of escapes within escapes that a chain of servers may take off
 # POST requests that are answered and forgotten: https://platform.openai.com/docs/api-reference, https://docs.mistral.ai/api
-_AT_ONCE = (
+_AT_ONCE: Final = (
     "/v1/audio/",
     "/v1/images/",
     "/v1/moderations",
@@ -50,7 +50,7 @@ _AT_ONCE = (
     "/v1/fim/",
     "/v1/responses/input_tokens",
 )
-_READ = frozenset(path.decode() for path in PATHS)
+_READ: Final = frozenset(path.decode() for path in PATHS)
 
 
 class Errand(NamedTuple):

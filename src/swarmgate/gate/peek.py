@@ -7,6 +7,7 @@ unless it is as long as its compact form, which leaves no room for a second.
 """
 
 import re
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -14,24 +15,24 @@ from msgspec import Raw
 from swarmgate.core.errors import BadInput
 from swarmgate.gate.peeked import LONG_BYTES, MOST_COPIED_BYTES, OPTIONS, Body, Peeked
 
-BYTES_PER_TOKEN = 4  # English prose and JSON; what was underestimated is charged when the usage is known
-MOST_TOKENS = 1 << 40
-MOST_MEMBERS = 256  # of the top level; APIs have some thirty
-MOST_NAME = 256  # characters in a member's name
-_TWICE = "has a key twice; readers disagree which one counts, so neither is sent"
+BYTES_PER_TOKEN: Final = 4  # English prose and JSON; what was underestimated is charged when the usage is known
+MOST_TOKENS: Final = 1 << 40
+MOST_MEMBERS: Final = 256  # of the top level; APIs have some thirty
+MOST_NAME: Final = 256  # characters in a member's name
+_TWICE: Final = "has a key twice; readers disagree which one counts, so neither is sent"
 
-_decode = msgspec.json.Decoder(dict[str, Raw]).decode
-_encode = msgspec.json.Encoder().encode
-_text = msgspec.json.Decoder(str).decode
-_number = msgspec.json.Decoder(int | None).decode
-_KEY = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
-_NEXT = re.compile(rb"[ \t\r\n]*([,}])")
-_OPEN = re.compile(rb"[ \t\r\n]*\{")
-_LIMITS = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"})
-_CONTENT = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
-_SWITCH = frozenset({b"true", b"false", b"null"})
-_NOTHING = Raw(b"")
-_READ = ("model", "stream", OPTIONS, *sorted(_LIMITS))
+_decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_text: Final = msgspec.json.Decoder(str).decode
+_number: Final = msgspec.json.Decoder(int | None).decode
+_KEY: Final = re.compile(rb'[ \t\r\n]*"(?:[^"\\]|\\.)*"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_NEXT: Final = re.compile(rb"[ \t\r\n]*([,}])")
+_OPEN: Final = re.compile(rb"[ \t\r\n]*\{")
+_LIMITS: Final = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"})
+_CONTENT: Final = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
+_SWITCH: Final = frozenset({b"true", b"false", b"null"})
+_NOTHING: Final = Raw(b"")
+_READ: Final = ("model", "stream", OPTIONS, *sorted(_LIMITS))
 
 
 def peek(body: Body) -> Peeked:

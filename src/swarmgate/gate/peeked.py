@@ -4,18 +4,21 @@ A model call's JSON as it was read: its top level as raw values, and the bodies 
 `peek.peek` reads it. Structs of msgspec stay Python in the compiled form (hatch_build.py), so nothing else stands here.
 """
 
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 
-LONG_BYTES = 16 * 1024  # a body beyond it has its members counted before they are read
-MOST_COPIED_BYTES = 256 * 1024  # a body beyond it is sent in pieces of what came: a copy of 32 MiB takes 20 to 70 ms
+LONG_BYTES: Final = 16 * 1024  # a body beyond it has its members counted before they are read
+# a body beyond it is sent in pieces of what came: a copy of 32 MiB takes 20 to 70 ms
+MOST_COPIED_BYTES: Final = 256 * 1024
 OPTIONS, _ASK_USAGE = "stream_options", "include_usage"
 Body = bytes | memoryview
 
-_encode = msgspec.json.Encoder().encode
-_decode_options = msgspec.json.Decoder(dict[str, Raw] | None).decode
+_encode: Final = msgspec.json.Encoder().encode
+_decode_options: Final = msgspec.json.Decoder(dict[str, Raw] | None).decode
 _NULL, _FALSE = Raw(b"null"), Raw(b"false")
-_NO = frozenset({b"null", b"false"})
+_NO: Final = frozenset({b"null", b"false"})
 
 
 class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tuple's is Python

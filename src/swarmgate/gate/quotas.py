@@ -5,6 +5,7 @@ A reading costs some twenty calls and a plan of keys lasts for 256 picks, so one
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from swarmgate.core.outcome import QuotaLeft
 from swarmgate.core.record import Ring
@@ -12,7 +13,7 @@ from swarmgate.http1.head import ResponseHead
 from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.rates import quota_left, read_rates, read_row
 
-EVERY_MS = 250
+EVERY_MS: Final = 250
 
 
 class Quotas:

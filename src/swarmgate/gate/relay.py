@@ -6,7 +6,7 @@ begun. Back-pressure runs through it: a client that reads slowly stops the targe
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
@@ -32,12 +32,16 @@ from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 
-SPEAKS_EVERY_MS = 10_000
-_EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
-_ANSWERED = End.ANSWERED  # what nearly every call ends with; an enumeration takes 0.1 us to look it up
-_SHOWN = "shown"  # where a head's notes hold the lines that a caller may see
-_NEVER = bytes(64)  # stands nowhere in an answer
-_KEEP_ALIVE = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
+SPEAKS_EVERY_MS: Final = 10_000
+_EVENTS: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+_ANSWERED: Final = End.ANSWERED  # what nearly every call ends with; an enumeration takes 0.1 us to look it up
+_SHOWN: Final = "shown"  # where a head's notes hold the lines that a caller may see
+_NEVER: Final = bytes(64)  # stands nowhere in an answer
+_KEEP_ALIVE: Final = b": keepalive\n\n"  # a comment; clients of event streams pass over it (WHATWG HTML 9.2.6)
 
 
 class Counter(Protocol):

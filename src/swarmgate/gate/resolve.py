@@ -12,6 +12,7 @@ import socket
 from collections.abc import Mapping
 from functools import partial
 from ssl import SSLContext
+from typing import Final
 
 from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
@@ -22,16 +23,15 @@ from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Located, Origin
 
-KEPT_MS = 30_000
-STALE_MS = 600_000  # whoever makes the resolver slow makes only names slow that nobody has asked for lately
-KEPT_FAILURE_MS = 2_000  # a name that is not there is not asked for by every agent anew
-MOST_WAITING = 1_024
-MOST_KNOWN = 4_096
-NAMES_AT_ONCE = (
-    64  # new ones of a registrable domain, then one a second: what a look-up carries outside has a pace, too
-)
-_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
-TUNNEL = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
+KEPT_MS: Final = 30_000
+STALE_MS: Final = 600_000  # whoever makes the resolver slow makes only names slow that nobody has asked for lately
+KEPT_FAILURE_MS: Final = 2_000  # a name that is not there is not asked for by every agent anew
+MOST_WAITING: Final = 1_024
+MOST_KNOWN: Final = 4_096
+# new ones of a registrable domain, then one a second: what a look-up carries outside has a pace, too
+NAMES_AT_ONCE: Final = 64
+_NO_SUCH_NAME: Final = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+TUNNEL: Final = "tunnel"  # scheme of connections on which no HTTP of ours is spoken
 
 
 Pins = Mapping[str, tuple[str, int]]  # endpoints by `host:port` or `host`

@@ -7,7 +7,7 @@ draft-ietf-httpapi-ratelimit-headers; they tell of our budget, never of the targ
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.book import BudgetCell
 from swarmgate.core.compiler import WAY, Published, Unit
@@ -18,7 +18,7 @@ from swarmgate.http1.head_memo import LONGEST_KEPT
 from swarmgate.http1.render import HARMLESS_WISHES, REPLACED, header_lines, passed_on
 
 # What an answer says of the key's account, or of repeating, which is the gate's business.
-_KEPT_HERE = frozenset(
+_KEPT_HERE: Final = frozenset(
     {
         b"set-cookie",
         b"x-request-id",
@@ -31,12 +31,12 @@ _KEPT_HERE = frozenset(
         *REPLACED,
     }
 )
-_RATES = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
-_END = b"\r\n"
+_RATES: Final = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
+_END: Final = b"\r\n"
 # Values in these are ours, or made so that none begins a line.
-_CALL = b"x-request-id: %b\r\nx-swarmgate-attempts: %d\r\nx-swarmgate-rung: %d\r\nx-swarmgate-queue-ms: %d\r\n"
-_BUDGET = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d;t=%d\r\n"
-_UNITS = {Unit.REQUESTS: "", Unit.CONCURRENT: ';qu="concurrent-requests"', Unit.BYTES: ';qu="content-bytes"'}
+_CALL: Final = b"x-request-id: %b\r\nx-swarmgate-attempts: %d\r\nx-swarmgate-rung: %d\r\nx-swarmgate-queue-ms: %d\r\n"
+_BUDGET: Final = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d;t=%d\r\n"
+_UNITS: Final = {Unit.REQUESTS: "", Unit.CONCURRENT: ';qu="concurrent-requests"', Unit.BYTES: ';qu="content-bytes"'}
 
 
 class _Key(NamedTuple):

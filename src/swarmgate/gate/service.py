@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.book import Book
 from swarmgate.core.caps import Caps
@@ -62,12 +62,12 @@ from swarmgate.http1.upstreams import Upstreams
 from swarmgate.ports import BudgetStore, Clock, Fire, Journal, NearStore
 from swarmgate.stores.letters.shelf import Shelf
 
-UPKEEP_MS = 250
-DRAIN_S = 30.0
-WRITES_END_WITHIN_S = 2.0  # what became of keyed writes is told before the gate is gone
-CONNECTIONS = 20_000
-NO_PRICES = PriceBook()
-_REACHED = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  nothing is bound here
+UPKEEP_MS: Final = 250
+DRAIN_S: Final = 30.0
+WRITES_END_WITHIN_S: Final = 2.0  # what became of keyed writes is told before the gate is gone
+CONNECTIONS: Final = 20_000
+NO_PRICES: Final = PriceBook()
+_REACHED: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  nothing is bound here
 
 
 class Plan(NamedTuple):

@@ -6,13 +6,13 @@ event that its SDK raises on.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-MESSAGES = b"/v1/messages"
-RESPONSES_PATH = b"/v1/responses"
-_ANTHROPIC_VERSION = b"anthropic-version"
+MESSAGES: Final = b"/v1/messages"
+RESPONSES_PATH: Final = b"/v1/responses"
+_ANTHROPIC_VERSION: Final = b"anthropic-version"
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
 
 # https://docs.anthropic.com/en/api/errors; whatever else is below 500 is the request's fault, above it the API's.
-_ANTHROPIC_TYPES = {
+_ANTHROPIC_TYPES: Final = {
     401: "authentication_error",
     402: "billing_error",
     403: "permission_error",
@@ -86,12 +86,12 @@ def _event_of(name: bytes, form: Callable[[Said], dict[str, object]]) -> Callabl
     return lambda said: b"%bdata: %b\n\n" % (name, msgspec.json.encode(form(said)))
 
 
-_NAMED = b"event: error\n"
-_JSON = b"application/json"
-OPENAI = Shape(_JSON, _bytes_of(_openai), _event_of(b"", _openai))
-RESPONSES = Shape(_JSON, _bytes_of(_openai), _event_of(_NAMED, _responses))
-ANTHROPIC = Shape(_JSON, _bytes_of(_anthropic), _event_of(_NAMED, _anthropic))
-PROBLEM = Shape(b"application/problem+json", _bytes_of(_problem), _event_of(_NAMED, _problem))
+_NAMED: Final = b"event: error\n"
+_JSON: Final = b"application/json"
+OPENAI: Final = Shape(_JSON, _bytes_of(_openai), _event_of(b"", _openai))
+RESPONSES: Final = Shape(_JSON, _bytes_of(_openai), _event_of(_NAMED, _responses))
+ANTHROPIC: Final = Shape(_JSON, _bytes_of(_anthropic), _event_of(_NAMED, _anthropic))
+PROBLEM: Final = Shape(b"application/problem+json", _bytes_of(_problem), _event_of(_NAMED, _problem))
 
 
 def shape_of(path: bytes, fields: Mapping[bytes, bytes]) -> Shape:

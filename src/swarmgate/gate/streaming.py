@@ -16,9 +16,9 @@ from swarmgate.gate.egress.fetch import MOST_HELD_BYTES, Fetch
 from swarmgate.gate.exchange import Exchange, Exchanges
 from swarmgate.gate.once import key_of
 from swarmgate.http1.client_end import ClientEnd
-from swarmgate.http1.framing import LAST_CHUNK, frame
 from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import Header, RequestHead, ResponseHead
+from swarmgate.http1.render import LAST_CHUNK, frame
 
 
 class Streaming:

@@ -9,7 +9,7 @@ is given up when reading against it takes long, since a few references to each o
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -24,13 +24,13 @@ from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import OK, Attempt
 from swarmgate.providers.errors import Failure
 
-MOST_HELD_BYTES = 4 * 1024 * 1024
-MOST_SCHEMA_BYTES = 64 * 1024
-MOST_S = 0.05  # of the loop; a usual answer takes a few ms
-MOST_UNIQUE = 100  # items that are compared with each other
-_PLACES = ("response_format", "text", "output_format", "output_config")  # chat, Responses, Anthropic's two
+MOST_HELD_BYTES: Final = 4 * 1024 * 1024
+MOST_SCHEMA_BYTES: Final = 64 * 1024
+MOST_S: Final = 0.05  # of the loop; a usual answer takes a few ms
+MOST_UNIQUE: Final = 100  # items that are compared with each other
+_PLACES: Final = ("response_format", "text", "output_format", "output_config")  # chat, Responses, Anthropic's two
 _NO_REGEX: dict[str, Any] = dict.fromkeys(("pattern", "patternProperties"), lambda *_: ())
-BAD_OUTPUT = Outcome(Kind.BAD_OUTPUT, *ROWS[Kind.BAD_OUTPUT], None)
+BAD_OUTPUT: Final = Outcome(Kind.BAD_OUTPUT, *ROWS[Kind.BAD_OUTPUT], None)
 
 
 class TookTooLong(Exception):

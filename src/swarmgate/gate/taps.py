@@ -7,6 +7,7 @@ cannot stand in content, since quotes inside a JSON string are escaped.
 """
 
 import re
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -15,26 +16,26 @@ from swarmgate.core.price import NO_COUNT
 from swarmgate.gate.answer_shape import UNKNOWN, Counts, Shape, decode_answer, decode_counts, decode_shape
 from swarmgate.providers.errors import Failure, failure_at
 
-MOST_CARRIED_BYTES = 64 * 1024
+MOST_CARRIED_BYTES: Final = 64 * 1024
 
 # Two ends of lines, each LF, CRLF or CR (WHATWG HTML 9.2.5); a CR that was read last may be half of a CRLF.
-SSE_END = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
-LONGEST_END = 4
-_MARKS = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
-_LAST_USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
+SSE_END: Final = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
+LONGEST_END: Final = 4
+_MARKS: Final = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
+_LAST_USAGE: Final = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE, _BOM = b"[DONE]", b"\xef\xbb\xbf"
-_CACHED = re.compile(
+_CACHED: Final = re.compile(
     rb'"(cached_tokens|prompt_cache_hit_tokens|cache_read_input_tokens|cache_creation_input_tokens)"\s*:\s*([0-9]{1,15})'
 )
 _READ_APART, _WRITTEN_APART = b"cache_read_input_tokens", b"cache_creation_input_tokens"  # Anthropic counts them apart
-_ERROR = b'"error"'
-_may_fail = re.compile(rb'"error"\s*:\s*(?!null)').search
-_PLACES = ("error",)
-_LAST_TYPES = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
-_NO_CONTENT_TYPES = frozenset(
+_ERROR: Final = b'"error"'
+_may_fail: Final = re.compile(rb'"error"\s*:\s*(?!null)').search
+_PLACES: Final = ("error",)
+_LAST_TYPES: Final = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
+_NO_CONTENT_TYPES: Final = frozenset(
     {"message_start", "ping", "content_block_start", "response.created", "response.in_progress", "response.queued"}
 )
-_EMPTY = frozenset({b"", b"null", b'""', b"[]", b"{}"})
+_EMPTY: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 
 
 Usage = tuple[int, int]  # tokens in and out as the target counted them; below 0 until it says so

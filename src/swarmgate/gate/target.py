@@ -6,6 +6,7 @@ only, because no other target holds it.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from swarmgate.core.scope import SHOWS_KEY
@@ -18,7 +19,7 @@ from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.tables import GENERIC
 
 # What a caller says to the gate or about itself, and what would name an account other than the key's.
-KEPT_HERE = frozenset(
+KEPT_HERE: Final = frozenset(
     {
         b"authorization",
         b"x-api-key",
@@ -44,14 +45,14 @@ KEPT_HERE = frozenset(
         *REPLACED,
     }
 )
-SHORTEST_SECRET = 8  # bytes; a shorter one is a placeholder, and a word of any text
-_PLAIN = (b"accept-encoding", b"identity")  # usage is read while the answer passes
-_OURS = b"x-swarmgate-"
-_V1 = b"/v1"
-_END = b"\r\n"
-_VERSION = b" HTTP/1.1\r\n"
-_CREDENTIALS = frozenset({"key", "api_key", "api-key", "access_token"})
-_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+SHORTEST_SECRET: Final = 8  # bytes; a shorter one is a placeholder, and a word of any text
+_PLAIN: Final = (b"accept-encoding", b"identity")  # usage is read while the answer passes
+_OURS: Final = b"x-swarmgate-"
+_V1: Final = b"/v1"
+_END: Final = b"\r\n"
+_VERSION: Final = b" HTTP/1.1\r\n"
+_CREDENTIALS: Final = frozenset({"key", "api_key", "api-key", "access_token"})
+_WITH_BODY: Final = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
 def without_credentials(query: bytes) -> bytes:

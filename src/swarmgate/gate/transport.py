@@ -8,6 +8,7 @@ still choose another way; afterwards each payload goes straight to the client.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
@@ -34,17 +35,17 @@ from swarmgate.http1.head import ResponseHead
 from swarmgate.ports import AttemptFacts
 from swarmgate.providers.errors import Failure, outcome_of, read_error_body
 
-MOST_HELD_BYTES = 64 * 1024
-TAIL_BYTES = 4 * 1024
-OK = classify(Signal(status=200))
-OURS = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
-_COMMENT = ord(":")
-_BLANK_LINE = b"\n\n"
-_PLAIN = b"identity"
+MOST_HELD_BYTES: Final = 64 * 1024
+TAIL_BYTES: Final = 4 * 1024
+OK: Final = classify(Signal(status=200))
+OURS: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
+_COMMENT: Final = ord(":")
+_BLANK_LINE: Final = b"\n\n"
+_PLAIN: Final = b"identity"
 _NOTHING: Usage = (0, 0)
-_JSON_BEGINS = frozenset({b"{", b"["})
-_new = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
-_may_count = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
+_JSON_BEGINS: Final = frozenset({b"{", b"["})
+_new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
+_may_count: Final = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
 
 
 class Attempt(Wire):

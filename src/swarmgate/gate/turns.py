@@ -4,7 +4,7 @@ A conversation as its turns, and with some of them replaced by a summary: OpenAI
 Each message is passed on as the bytes that came; only what identifies it is read.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -22,17 +22,19 @@ class _Said(msgspec.Struct, gc=False):
     role: str
 
 
-_roles = msgspec.json.Decoder(list[_Said]).decode  # counts messages; a list of millions of numbers ends at its first
-_list = msgspec.json.Decoder(list[Raw]).decode
-_message = msgspec.json.Decoder(dict[str, Any]).decode
-_encode = msgspec.json.Encoder().encode
-MOST_TURNS = 4_096  # some 20 ms of the loop; a longer conversation is not made shorter here
-_SIGNED = frozenset({"thinking", "redacted_thinking"})
-ASKING = (
+_roles: Final = msgspec.json.Decoder(
+    list[_Said]
+).decode  # counts messages; a list of millions of numbers ends at its first
+_list: Final = msgspec.json.Decoder(list[Raw]).decode
+_message: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_encode: Final = msgspec.json.Encoder().encode
+MOST_TURNS: Final = 4_096  # some 20 ms of the loop; a longer conversation is not made shorter here
+_SIGNED: Final = frozenset({"thinking", "redacted_thinking"})
+ASKING: Final = (
     "Summarise the conversation below for whoever continues it: goals, facts with their numbers and names, decisions, "
     "what was tried, and what is open. Answer with the summary alone."
 )
-OPENING = "Summary of the conversation up to here:\n"
+OPENING: Final = "Summary of the conversation up to here:\n"
 
 
 class Conversation(NamedTuple):

@@ -5,7 +5,7 @@ What the gate makes of one answer, told to people: the same taps, tables and rul
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,12 +18,12 @@ from swarmgate.providers.rates import Reading, read_rates, tightest
 from swarmgate.providers.tables import GENERIC
 from swarmgate.providers.usage import Tokens, read_tokens
 
-_NO_WAIT = frozenset({Verdict.REFUSE, Verdict.KEY_DEAD, Verdict.FAILED})
-_BACKS_OFF = frozenset({Verdict.RETRY, Verdict.WAIT})
-_QUOTA_KINDS = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
-_EVENTS = "text/event-stream"
-_WINDOWS = ((MINUTE_MS, " per minute"), (DAY_MS, " per day"), (MONTH_MS, " per month"))
-_SENTENCES = {
+_NO_WAIT: Final = frozenset({Verdict.REFUSE, Verdict.KEY_DEAD, Verdict.FAILED})
+_BACKS_OFF: Final = frozenset({Verdict.RETRY, Verdict.WAIT})
+_QUOTA_KINDS: Final = frozenset({Kind.RATE, Kind.DAILY, Kind.CONCURRENCY})
+_EVENTS: Final = "text/event-stream"
+_WINDOWS: Final = ((MINUTE_MS, " per minute"), (DAY_MS, " per day"), (MONTH_MS, " per month"))
+_SENTENCES: Final = {
     Kind.OK: "An answer without an error.",
     Kind.RATE: "{quota}: used up. A key of another {scope} may have some left; this one, in {wait}.",
     Kind.DAILY: "{quota}: used up, of a long window. A key of another {scope} may have some left; this one, in {wait}.",

@@ -5,7 +5,7 @@ It wishes for one, owns it, gives it up, passes back-pressure on, and says why t
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from swarmgate.core.events import READY, Lost, LostKind
 from swarmgate.core.record import Call
@@ -15,8 +15,8 @@ from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin, Upstreams
 
-SILENCE_MS = 30_000  # the core decides first: this much later the connection itself gives up
-_LOST = {Fault.CLOSED_EARLY: LostKind.RESET, Fault.TIMEOUT: LostKind.FIRST_CONTENT}
+SILENCE_MS: Final = 30_000  # the core decides first: this much later the connection itself gives up
+_LOST: Final = {Fault.CLOSED_EARLY: LostKind.RESET, Fault.TIMEOUT: LostKind.FIRST_CONTENT}
 
 
 class Wire:

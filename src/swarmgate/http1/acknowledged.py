@@ -10,9 +10,10 @@ import socket
 import sys
 from collections.abc import Callable
 from fcntl import ioctl
+from typing import Final
 
-SIOCOUTQ = 0x5411  # linux/sockios.h: bytes in the send queue that are not acknowledged
-SO_NWRITE = 0x1024  # macOS sys/socket.h: the same
+SIOCOUTQ: Final = 0x5411  # linux/sockios.h: bytes in the send queue that are not acknowledged
+SO_NWRITE: Final = 0x1024  # macOS sys/socket.h: the same
 
 
 def _linux(link: socket.socket) -> int:

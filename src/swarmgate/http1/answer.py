@@ -8,16 +8,16 @@ what has no body, and what a client may not take for whole. After the client has
 import socket
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.cork import MOST_HELD
-from swarmgate.http1.framing import LAST_CHUNK, NO_BODY_STATUS, no_body, until_close
+from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import CONTINUE, TUNNEL_OPEN, response_head
+from swarmgate.http1.render import CONTINUE, LAST_CHUNK, TUNNEL_OPEN, response_head
 from swarmgate.http1.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 Fields = Sequence[Header]
 STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits for it
-SILENT, SIZED, UNTIL_CLOSE, CHUNKED = range(4)  # how payload goes out
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
+# How payload goes out.
+SILENT: Final = 0
+SIZED: Final = 1
+UNTIL_CLOSE: Final = 2
+CHUNKED: Final = 3
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER 0: close with RST
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -91,7 +95,7 @@ class Answering(Leaving):
     def write_chunk(self, payload: bytes) -> None:
         """Payload of the body: one chunk on the wire per call."""
         if self._out == CHUNKED:
-            if payload:  # framing.frame and Cork.write, here without their calls
+            if payload:  # render.frame and Cork.write, here without their calls
                 cork = self._sweep.cork
                 cork.held.append((self._transport, b"%x\r\n%b\r\n" % (len(payload), payload)))
                 if len(cork.held) == 1:

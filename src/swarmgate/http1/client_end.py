@@ -7,6 +7,7 @@ open means it left (design 3), also when it only half-closed.
 """
 
 import asyncio
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -19,8 +20,8 @@ from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
-MAX_WAITING_BYTES = 64 * 1024
-MOST_A_TURN = 16  # requests of one client that are answered before others are heard: a read may hold thousands
+MAX_WAITING_BYTES: Final = 64 * 1024
+MOST_A_TURN: Final = 16  # requests of one client that are answered before others are heard: a read may hold thousands
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

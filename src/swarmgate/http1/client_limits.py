@@ -5,6 +5,8 @@ Here lives one limit per state: silence between requests, a head, a body, an ans
 nowhere to go are not read, and then no limit runs; but a client's end stands behind them, so the system is asked for it.
 """
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.answer import STALLED_WRITE_MS, Answering
@@ -14,10 +16,10 @@ from swarmgate.http1.hung_up import has_hung_up
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER, Sweep
 
-HEAD_MS = 10_000
-KEEP_ALIVE_MS = 75_000
+HEAD_MS: Final = 10_000
+KEEP_ALIVE_MS: Final = 75_000
 BODY_MS, LEAST_BODY_BYTES = 30_000, 4 * 1024  # a body brings so much in that time, or its end
-LOOK_MS = 500  # for a client that left, where its bytes are not read
+LOOK_MS: Final = 500  # for a client that left, where its bytes are not read
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

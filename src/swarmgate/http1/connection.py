@@ -7,14 +7,14 @@ is not the peer's silence.
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.sweep import NEVER, Sweep
 
-WRITE_BUFFER_BYTES = 64 * 1024  # above it the source is paused
-FULL_READ_BYTES = 128 * 1024  # libuv follows a read that filled its 256 KB by up to 31 more in the same turn
+WRITE_BUFFER_BYTES: Final = 64 * 1024  # above it the source is paused
+FULL_READ_BYTES: Final = 128 * 1024  # libuv follows a read that filled its 256 KB by up to 31 more in the same turn
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

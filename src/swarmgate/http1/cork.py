@@ -8,8 +8,9 @@ that follow each other find their readers awake. With one call in a turn nothing
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
-MOST_HELD = 64  # writes; at most as many reads of 256 KB wait in one turn
+MOST_HELD: Final = 64  # writes; at most as many reads of 256 KB wait in one turn
 
 
 def _at_once(act: Callable[[], None]) -> None:

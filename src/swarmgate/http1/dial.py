@@ -9,14 +9,14 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.tls import Handshakes
 from swarmgate.http1.upstream_end import UpstreamEnd
 
-CONNECT_S = 5.0
-MAX_ADDRESSES = 3
+CONNECT_S: Final = 5.0
+MAX_ADDRESSES: Final = 3
 
 
 class Endpoint(NamedTuple):

@@ -1,5 +1,5 @@
 """
-Message bodies: what a head promised, read strictly; and one chunk written per read.
+Message bodies: what a head promised, read strictly (chunks are written by render.py).
 
 Here lives sans-io framing for both ends (RFC 9112 6 and 7): by length, chunked, until the connection closes, or none.
 Payload comes out as it came in, never collected: memory stays at one read. Chunk extensions and trailers are dropped,
@@ -7,23 +7,30 @@ so nothing that was not judged is passed on. The common read is one whole chunk;
 """
 
 import re
+from typing import Final
 
 from swarmgate.http1.head import RequestHead, ResponseHead
 
-MAX_EXTENSION_BYTES = 256
-MAX_TRAILER_BYTES = 8 * 1024
-MAX_SIZE_LINE_BYTES = 16 + MAX_EXTENSION_BYTES + 2
-USUAL_CHUNK_BYTES = 24  # of a read, its framing included; so many more chunks may be in each read, and in all of them:
+MAX_EXTENSION_BYTES: Final = 256
+MAX_TRAILER_BYTES: Final = 8 * 1024
+MAX_SIZE_LINE_BYTES: Final = 16 + MAX_EXTENSION_BYTES + 2
+# of a read, its framing included; so many more chunks may be in each read, and in all of them:
+USUAL_CHUNK_BYTES: Final = 24
 MORE_A_READ, MORE_A_BODY = 64, 4_096
-NO_BODY_STATUS = frozenset({204, 304})
-LAST_CHUNK = b"0\r\n\r\n"
+NO_BODY_STATUS: Final = frozenset({204, 304})
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,256})?\r\n")
-_MAYBE_SIZE_LINE = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,256})?\r?)?")
-_TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
-_MAYBE_TRAILER_LINE = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?::[\t -~\x80-\xff]*)?)?\r?")
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,256})?\r\n")
+_MAYBE_SIZE_LINE: Final = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,256})?\r?)?")
+_TRAILER_LINE: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+_MAYBE_TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?::[\t -~\x80-\xff]*)?)?\r?")
 
-_NONE, _LENGTH, _CLOSE, _SIZE, _DATA, _DATA_END, _TRAILER = range(7)
+_NONE: Final = 0
+_LENGTH: Final = 1
+_CLOSE: Final = 2
+_SIZE: Final = 3
+_DATA: Final = 4
+_DATA_END: Final = 5
+_TRAILER: Final = 6
 
 
 class BadBody(ValueError):
@@ -32,11 +39,6 @@ class BadBody(ValueError):
     def __init__(self, field: str, reason: str, sentence: str) -> None:
         super().__init__(f"{field}: {sentence}")
         self.field, self.reason, self.sentence = field, reason, sentence
-
-
-def frame(payload: bytes) -> bytes:
-    """The payload as one chunk; nothing for an empty payload, which would end the body."""
-    return b"%x\r\n%b\r\n" % (len(payload), payload) if payload else b""
 
 
 class BodyReader:
@@ -177,7 +179,7 @@ class _Read(BodyReader):
         raise RuntimeError("a body that was read whole is fed again")
 
 
-READ = _Read(_NONE)
+READ: Final = _Read(_NONE)
 
 
 def request_body(head: RequestHead) -> BodyReader:

@@ -4,6 +4,8 @@ How one client connection ends from our side: with a last answer, or at once.
 Here lives what is done so that the last bytes arrive: a client that is still sending would lose them to a reset.
 """
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.connection import Connection
@@ -12,8 +14,8 @@ from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import error_body, response_head
 from swarmgate.http1.sweep import Sweep
 
-GOODBYE_MS = 10_000
-_STAY = (b"x-should-retry", b"false")
+GOODBYE_MS: Final = 10_000
+_STAY: Final = (b"x-should-retry", b"false")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

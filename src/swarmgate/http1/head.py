@@ -10,7 +10,7 @@ line cost as much time as cutting the lines ourselves, and most of the calls tha
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import repeat
-from typing import Any
+from typing import Any, Final
 
 import httptools
 
@@ -24,7 +24,7 @@ class _Silent:
     """A protocol object without callbacks: llhttp only judges."""
 
 
-_SILENT = _Silent()
+_SILENT: Final = _Silent()
 
 
 class Head:

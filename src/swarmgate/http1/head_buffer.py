@@ -5,11 +5,13 @@ Here lives the search for the blank line and what ends a hopeless wait: nothing 
 read, so each byte is looked at once and nothing is copied twice; the common head comes in one read and is not copied.
 """
 
+from typing import Final
+
 from swarmgate.http1.refusals import BadHead
 
-MAX_HEAD_BYTES = 32 * 1024
-REQUEST_FIRST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a method; TLS, CRLF and other protocols end the wait at once
-RESPONSE_FIRST = b"H"
+MAX_HEAD_BYTES: Final = 32 * 1024
+REQUEST_FIRST: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a method; TLS, CRLF and other protocols end the wait at once
+RESPONSE_FIRST: Final = b"H"
 
 
 class HeadBuffer:

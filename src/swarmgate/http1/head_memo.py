@@ -7,13 +7,15 @@ object, too: one call is in flight per connection, and nobody reads a length but
 that comes again byte by byte is the same object as well.
 """
 
+from typing import Final
+
 from swarmgate.http1.head import RequestHead, ResponseHead, parse_request, parse_response
 from swarmgate.http1.head_buffer import REQUEST_FIRST, RESPONSE_FIRST, HeadBuffer
 
-LONGEST_KEPT = 4 * 1024
-_NAME = b"\r\ncontent-length:"
-_FIELD = b"content-length"
-_MOST_DIGITS = 18
+LONGEST_KEPT: Final = 4 * 1024
+_NAME: Final = b"\r\ncontent-length:"
+_FIELD: Final = b"content-length"
+_MOST_DIGITS: Final = 18
 
 
 class RequestHeads(HeadBuffer):

@@ -11,15 +11,15 @@ import select
 import socket
 import struct
 import sys
-from typing import Any
+from typing import Any, Final
 
-_LAST_BYTE = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
+_LAST_BYTE: Final = getattr(select, "POLLRDHUP", 0)  # macOS tells a reset only, which needs no asking for
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1  # linux/netlink.h, linux/sock_diag.h
-_FIN_WAIT1 = 4  # tcp_states.h: it has closed or half-closed, and we have not acknowledged that
-_HEAD = struct.Struct("=IHHII")  # nlmsghdr
-_QUESTION = struct.Struct("=4BI")  # inet_diag_req_v2 before its inet_diag_sockid: family, protocol, 0, 0, states
+_FIN_WAIT1: Final = 4  # tcp_states.h: it has closed or half-closed, and we have not acknowledged that
+_HEAD: Final = struct.Struct("=IHHII")  # nlmsghdr
+_QUESTION: Final = struct.Struct("=4BI")  # inet_diag_req_v2 before its inet_diag_sockid: family, protocol, 0, 0, states
 _PORTS, _REST = struct.Struct("!HH"), struct.pack("=IQ", 0, 2**64 - 1)  # any interface, any cookie
-_STATE_AT = _HEAD.size + 1  # of inet_diag_msg, behind the family
+_STATE_AT: Final = _HEAD.size + 1  # of inet_diag_msg, behind the family
 
 
 def has_hung_up(link: socket.socket) -> bool:

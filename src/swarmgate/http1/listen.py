@@ -11,11 +11,12 @@ import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
-BACKLOG = 4_096
-SOCKETS = 16
-ACCEPTS_A_TURN = 1  # of asyncio's own loop, which goes on for as long as it was told while no file can be opened
-HANDSHAKE_S = 10.0  # that a caller's TLS may take; until then it is no connection of anybody's
+BACKLOG: Final = 4_096
+SOCKETS: Final = 16
+ACCEPTS_A_TURN: Final = 1  # of asyncio's own loop, which goes on for as long as it was told while no file can be opened
+HANDSHAKE_S: Final = 10.0  # that a caller's TLS may take; until then it is no connection of anybody's
 
 
 class Listening:

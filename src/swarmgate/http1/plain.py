@@ -6,9 +6,11 @@ that, and fail with a more lenient llhttp). A head that is not plain is no worse
 row by row. Twenty calls of 0.1 us per head are saved so.
 """
 
+from typing import Final
+
 from swarmgate.http1.refusals import AUTHORITY, CL, CONTROL_BYTES, MAX_HEADERS, METHODS, TE, Lines
 
-_NO_TEXT = CONTROL_BYTES + b"\r\n"
+_NO_TEXT: Final = CONTROL_BYTES + b"\r\n"
 
 
 def is_plain_request(head: Lines) -> bool:

@@ -8,11 +8,11 @@ for one waits by class, and inside a class in the order of arrival (design 2: P5
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 C = TypeVar("C")  # a connection
 W = TypeVar("W")  # a call that waits for one
-CLASSES = 3  # 0 goes first
+CLASSES: Final = 3  # 0 goes first
 
 
 class Todo(NamedTuple, Generic[C, W]):

@@ -6,10 +6,11 @@ Unique beyond this process. Nothing is kept under such a name, since nothing was
 
 import os
 from itertools import count
+from typing import Final
 
-FIELD = b"x-request-id"
-_PREFIX = f"ref-{os.urandom(5).hex()}-"
-_NUMBERS = count()
+FIELD: Final = b"x-request-id"
+_PREFIX: Final = f"ref-{os.urandom(5).hex()}-"
+_NUMBERS: Final = count()
 
 
 def refusal_id() -> str:

@@ -8,20 +8,22 @@ as it came; the first row that applies is the answer. plain.py is the fast yes b
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 TE, CL = b"transfer-encoding", b"content-length"
-MAX_HEADERS = 100
-MAX_LENGTH = 2**63
-METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"CONNECT"})
+MAX_HEADERS: Final = 100
+MAX_LENGTH: Final = 2**63
+METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"CONNECT"})
 
-TOKEN_BYTES = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-CONTROL_BYTES = bytes(set(range(32)) - {9, 10, 13}) + b"\x7f"  # RFC 9110 5.5: never inside a head
-_DIGITS = re.compile(rb"[0-9]{1,19}")
-AUTHORITY = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?")  # RFC 3986 3.2.2
-_ABSOLUTE = re.compile(rb"(?i:(https?)://)([^/?]*)")
-TARGET = re.compile(rb"[!-~]+")
-_DEFAULT_PORT = {b"http": b":80", b"https": b":443"}
+TOKEN_BYTES: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+CONTROL_BYTES: Final = bytes(set(range(32)) - {9, 10, 13}) + b"\x7f"  # RFC 9110 5.5: never inside a head
+_DIGITS: Final = re.compile(rb"[0-9]{1,19}")
+AUTHORITY: Final = re.compile(
+    rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?"
+)  # RFC 3986 3.2.2
+_ABSOLUTE: Final = re.compile(rb"(?i:(https?)://)([^/?]*)")
+TARGET: Final = re.compile(rb"[!-~]+")
+_DEFAULT_PORT: Final = {b"http": b":80", b"https": b":443"}
 
 
 class BadHead(ValueError):
@@ -102,7 +104,7 @@ def _bad_authority(head: Lines) -> bool:
 
 # fmt: off
 # One row, one line: the formatter would spread each over seven.
-LINES = (
+LINES: Final = (
     Row("bare_lf", "head", lambda h: h.raw.count(b"\n") > h.raw.count(b"\r\n"), 400, "a line ends in LF without CR"),
     Row("bare_cr", "head", lambda h: h.raw.count(b"\r") > h.raw.count(b"\r\n"), 400, "a CR stands without LF"),
     Row("control_byte", "head", lambda h: len(h.raw.translate(None, CONTROL_BYTES)) < len(h.raw), 400, "NUL or another control byte"),
@@ -113,7 +115,7 @@ LINES = (
     Row("malformed", "head", lambda h: not h.well_cut or _colonless(h), 400, "start line or header lines do not read as HTTP/1.1"),
 )
 
-FRAMING = (
+FRAMING: Final = (
     Row("te_repeated", "transfer-encoding", lambda h: h.count(TE) > 1, 400, "stands more than once"),
     Row("te_in_http_1_0", "transfer-encoding", lambda h: TE in h.fields and h.version == b"HTTP/1.0", 400, "does not exist in HTTP/1.0"),
     Row("te_and_cl", "transfer-encoding", lambda h: TE in h.fields and CL in h.fields, 400, "stands beside content-length"),
@@ -123,7 +125,7 @@ FRAMING = (
     Row("cl_too_large", "content-length", lambda h: int(h.fields.get(CL, b"0")) >= MAX_LENGTH, 413, "is 2^63 or more"),
 )
 
-START = (
+START: Final = (
     Row("http_0_9", "version", lambda h: not h.version, 400, "HTTP/0.9 is not spoken"),
     Row("version", "version", lambda h: h.version not in {b"HTTP/1.1", b"HTTP/1.0"}, 505, "only HTTP/1.1 and HTTP/1.0 are spoken"),
     Row("method_unknown", "method", lambda h: h.method not in METHODS, 501, "is none of GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT"),
@@ -133,22 +135,22 @@ START = (
     Row("target_form", "target", lambda h: not _form_fits(h), 400, "is neither a path, an http(s) URL, nor what the method allows"),
 )
 
-HOST = (
+HOST: Final = (
     Row("host_missing", "host", lambda h: b"host" not in h.fields and h.version == b"HTTP/1.1", 400, "is required in HTTP/1.1"),
     Row("host_repeated", "host", lambda h: h.count(b"host") > 1, 400, "stands more than once"),
     Row("bad_authority", "host", _bad_authority, 400, "is no host with an optional port, or the target's is not"),
     Row("host_mismatch", "host", lambda h: not _same_host(h), 400, "differs from the authority in the target"),
 )
 
-WISHES = (
+WISHES: Final = (
     Row("connect_body", "content-length", lambda h: h.method == b"CONNECT" and (CL in h.fields or TE in h.fields), 400, "has no meaning with CONNECT"),
     Row("expect", "expect", lambda h: h.fields.get(b"expect", b"100-continue").lower() != b"100-continue", 417, "is not 100-continue"),
 )
 
 # fmt: on
 
-REQUEST_ROWS = (*START[:1], *LINES, *START[1:], *FRAMING, *HOST, *WISHES)
-RESPONSE_ROWS = (*START[1:2], *LINES, *FRAMING)  # without a version nothing else is worth a look
+REQUEST_ROWS: Final = (*START[:1], *LINES, *START[1:], *FRAMING, *HOST, *WISHES)
+RESPONSE_ROWS: Final = (*START[1:2], *LINES, *FRAMING)  # without a version nothing else is worth a look
 
 
 def refuse(head: Lines, rows: tuple[Row, ...], complaint: str | None) -> None:

@@ -1,5 +1,5 @@
 """
-Heads going out: request heads to targets, response heads to clients, and our own errors.
+What goes out: request heads to targets, response heads to clients, chunks, and our own errors.
 
 Here live lists of (lower-case name, value) turned into bytes; nothing is sent. What a hop added stays on that hop
 (RFC 9110 7.6.1), also what its Connection field names. One count of CR, LF and NUL over the whole head proves that no value
@@ -9,10 +9,11 @@ brought its own: cheaper than a look at each value, and it cannot be forgotten f
 import json
 from collections.abc import Container, Iterable, Sequence
 from http import HTTPStatus
+from typing import Final
 
 from swarmgate.http1.head import Head, Header
 
-HOP_BY_HOP = frozenset(
+HOP_BY_HOP: Final = frozenset(
     {
         b"connection",
         b"keep-alive",
@@ -26,12 +27,13 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-REPLACED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
-HARMLESS_WISHES = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
-_CHUNKED = (b"transfer-encoding", b"chunked")
-_STARTS = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
+REPLACED: Final = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+HARMLESS_WISHES: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
+_CHUNKED: Final = (b"transfer-encoding", b"chunked")
+_STARTS: Final = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
+LAST_CHUNK: Final = b"0\r\n\r\n"
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+TUNNEL_OPEN: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class BadField(ValueError):
@@ -115,3 +117,8 @@ def _culprit(start: bytes, fields: Sequence[Header]) -> str:
         return "start line"
     guilty = next(name for name, value in fields if any(byte in name + value for byte in b"\r\n\0"))
     return guilty.decode("ascii", "replace").replace("\r", "?").replace("\n", "?").replace("\0", "?")
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload as one chunk; nothing for an empty payload, which would end the body."""
+    return b"%x\r\n%b\r\n" % (len(payload), payload) if payload else b""

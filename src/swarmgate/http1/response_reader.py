@@ -6,6 +6,7 @@ not without end; one that switches protocols was never asked for, because Upgrad
 """
 
 import re
+from typing import Final
 
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.framing import NO_BODY_STATUS, READ, no_body, response_body, until_close
@@ -14,8 +15,8 @@ from swarmgate.http1.head_memo import ResponseHeads
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.sweep import NEVER
 
-MAX_INTERIM = 16
-_TIMEOUT = re.compile(rb"(?i)\btimeout=([0-9]{1,6})")
+MAX_INTERIM: Final = 16
+_TIMEOUT: Final = re.compile(rb"(?i)\btimeout=([0-9]{1,6})")
 
 
 class BrokenResponse(ValueError):

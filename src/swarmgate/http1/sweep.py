@@ -7,12 +7,12 @@ read as a plain attribute.
 """
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from swarmgate.http1.cork import Cork
 
-PERIOD_S = 0.25
-NEVER = 1 << 62
+PERIOD_S: Final = 0.25
+NEVER: Final = 1 << 62
 
 
 class Watched(Protocol):

@@ -11,12 +11,12 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-MAX_HANDSHAKES = 4
-MAX_PER_NAME = 2
-TURN_S = 0.25
+MAX_HANDSHAKES: Final = 4
+MAX_PER_NAME: Final = 2
+TURN_S: Final = 0.25
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Contexts(NamedTuple):
     callers: ssl.SSLContext | None = None
 
 
-NO_TLS = Contexts()
+NO_TLS: Final = Contexts()
 
 
 def server_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:

@@ -7,13 +7,14 @@ no more (a TLS connection encrypts whatever it is given before it returns).
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from swarmgate.http1.acknowledged import is_acknowledged
 from swarmgate.http1.connection import Connection
 from swarmgate.http1.sweep import Sweep
 
-PIECE_BYTES = 256 * 1024
-MOST_A_TURN = 8  # pieces
+PIECE_BYTES: Final = 256 * 1024
+MOST_A_TURN: Final = 8  # pieces
 
 
 class Uploading(Connection):

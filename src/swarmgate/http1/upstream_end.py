@@ -7,6 +7,7 @@ was meant for this one.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.faults import Fault
@@ -16,7 +17,7 @@ from swarmgate.http1.response_reader import BrokenResponse, ResponseReader, keep
 from swarmgate.http1.sweep import NEVER, Sweep
 from swarmgate.http1.upload import Uploading
 
-READ_MS = 30_000
+READ_MS: Final = 30_000
 
 
 class UpstreamEnd(Uploading):

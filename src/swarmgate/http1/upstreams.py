@@ -7,7 +7,7 @@ handed out. Pools of hosts are separate (shared ones reuse less: 62 % against 91
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.faults import Fault
@@ -15,7 +15,7 @@ from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstream_end import UpstreamEnd
 
-EXPIRE_EVERY_MS = 1_000
+EXPIRE_EVERY_MS: Final = 1_000
 
 
 class Origin(NamedTuple):
@@ -65,7 +65,7 @@ class PoolLimits(NamedTuple):
     max_waiting: int = 4_096
 
 
-DEFAULT_LIMITS = PoolLimits()
+DEFAULT_LIMITS: Final = PoolLimits()
 Located = Callable[[Endpoint | Fault], None]
 Locate = Callable[[Origin, Located], None]
 

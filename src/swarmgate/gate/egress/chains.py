@@ -8,7 +8,7 @@ client's own limit ends it.
 """
 
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.reasons import Reason
 from swarmgate.core.scope import Scope
@@ -20,11 +20,12 @@ from swarmgate.gate.identity import Identity
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 
-MOST_HOPS = 19  # browsers, httpx, OkHttp and undici follow 20, requests 30: they ask for the next one, and read why not
-MOST_IN_A_LOOP = 8  # aiohttp, Go and reqwest follow 9 or 10
-FOLLOWED_MS = 10_000  # clients follow at once; who comes later has another reason to
-WAITED_MS = 300_000  # unless it came, and was told to come again
-MOST_KEPT = 8_192
+# browsers, httpx, OkHttp and undici follow 20, requests 30: they ask for the next one, and read why not
+MOST_HOPS: Final = 19
+MOST_IN_A_LOOP: Final = 8  # aiohttp, Go and reqwest follow 9 or 10
+FOLLOWED_MS: Final = 10_000  # clients follow at once; who comes later has another reason to
+WAITED_MS: Final = 300_000  # unless it came, and was told to come again
+MOST_KEPT: Final = 8_192
 
 
 class Led(NamedTuple):

@@ -4,7 +4,7 @@ Where requests to hosts become calls: who waits how long, what may be repeated, 
 The core decides everything after that, with the same table, pump and store as for model calls.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from swarmgate.core.commands import Answer
 from swarmgate.core.effect import Effect, effect_of
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from swarmgate.gate.egress.forward import Forward
     from swarmgate.gate.egress.tunnel import Tunnel
 
-LONGEST_WAIT_MS = 300_000
-USUAL_TIMEOUT_MS = 300_000
-FIRST_BYTE_MS = 30_000
-LONGEST_REST_MS = 3_600_000  # of a host that refused nothing: any page may say that nothing is left, for everybody
-USUAL_ANSWER_BYTES = 64 * 1024
+LONGEST_WAIT_MS: Final = 300_000
+USUAL_TIMEOUT_MS: Final = 300_000
+FIRST_BYTE_MS: Final = 30_000
+# of a host that refused nothing: any page may say that nothing is left, for everybody
+LONGEST_REST_MS: Final = 3_600_000
+USUAL_ANSWER_BYTES: Final = 64 * 1024
 
 
 class Reach(NamedTuple):

@@ -8,6 +8,7 @@ resolved or dialled. What is left is the same for all: an errand for the desk.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.errors import BadInput
@@ -30,8 +31,10 @@ from swarmgate.gate.shapes import PROBLEM
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import Header, RequestHead
 
-_TO = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)/([^/?#]*)(.*)", re.DOTALL)
-_WAYS = "use http://GATE/to/https/HOST/PATH, or http://HOST/PATH through the proxy with x-swarmgate-upgrade: https"
+_TO: Final = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)/([^/?#]*)(.*)", re.DOTALL)
+_WAYS: Final = (
+    "use http://GATE/to/https/HOST/PATH, or http://HOST/PATH through the proxy with x-swarmgate-upgrade: https"
+)
 Said = Mapping[str, str] | None
 
 

@@ -6,7 +6,7 @@ core may still wait, or try again; a longer one is shown like any answer. Both d
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from swarmgate.core.events import CONTENT, Ended, Progress
 from swarmgate.core.outcome import Outcome
@@ -18,7 +18,7 @@ from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.upstreams import Origin, Upstreams
 from swarmgate.ports import AttemptFacts
 
-MOST_HELD_BYTES = 64 * 1024
+MOST_HELD_BYTES: Final = 64 * 1024
 
 
 class Source(Protocol):

@@ -11,7 +11,7 @@ one (core/target_table.py). Names that nothing was ever sent to make room for ot
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.compiler import WAY, Published, Unit
 from swarmgate.core.groups import registrable_group
@@ -30,16 +30,16 @@ from swarmgate.gate.egress.met import Met
 from swarmgate.gate.egress.plan import WINDOW_MS, EgressPlan, Pace
 from swarmgate.ports import Clock
 
-GROUP = "group "
-CONNECTIONS = 32  # to one host; so few that one which takes one request a second is not run over
-GROUP_FACTOR = 2  # hosts of one owner together, beside what each of them may
-LONGEST_WINDOW_MS = 3_600_000  # a learner that looks once a day learns nothing
-ANY = 1_000_000
-IDLE_MS = 600_000
-TIDY_AT_ONCE = 256
-TIDY_EVERY_MS = 10_000
-ROOM_EVERY_MS = 250
-MOST_KEPT = 20_000  # lessons over restarts
+GROUP: Final = "group "
+CONNECTIONS: Final = 32  # to one host; so few that one which takes one request a second is not run over
+GROUP_FACTOR: Final = 2  # hosts of one owner together, beside what each of them may
+LONGEST_WINDOW_MS: Final = 3_600_000  # a learner that looks once a day learns nothing
+ANY: Final = 1_000_000
+IDLE_MS: Final = 600_000
+TIDY_AT_ONCE: Final = 256
+TIDY_EVERY_MS: Final = 10_000
+ROOM_EVERY_MS: Final = 250
+MOST_KEPT: Final = 20_000  # lessons over restarts
 
 Define = Callable[[str, Limits], None]
 Forget = Callable[[str], bool]

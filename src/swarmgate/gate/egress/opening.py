@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.compiler import Published
 from swarmgate.core.groups import registrable_domain
@@ -24,7 +24,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Dials, PoolLimits, Upstreams
 from swarmgate.ports import BudgetStore, Clock, NearStore
 
-LIMITS = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
+LIMITS: Final = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
 
 
 class Surroundings(NamedTuple):

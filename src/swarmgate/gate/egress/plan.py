@@ -1,7 +1,7 @@
 """What egress is told by the configuration: policies, patterns, the pace of unknown hosts, and who may be called."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.address import host_verdict
 from swarmgate.core.groups import GroupTable, SuffixRules, longest_match
@@ -11,7 +11,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.target import Target
 from swarmgate.core.target_policy import Policy, PolicyTable
 
-WINDOW_MS = 60_000  # in which the rate of a host is learned that says nothing of itself
+WINDOW_MS: Final = 60_000  # in which the rate of a host is learned that says nothing of itself
 
 
 class Pace(NamedTuple):

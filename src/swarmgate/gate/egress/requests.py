@@ -1,7 +1,7 @@
 """The request that a host sees: the caller's own headers, without what was said to the gate, and our hop."""
 
 from base64 import b64encode
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from swarmgate.core.idempotency import HEADER
@@ -13,14 +13,14 @@ from swarmgate.gate.keeper import presented
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import passed_on, request_head
 
-OURS = b"x-swarmgate-"
-UPGRADE = b"x-swarmgate-upgrade"
-_TRACES = frozenset({b"traceparent", b"tracestate", b"baggage"})
-_AGENT = b"user-agent"
-IDEMPOTENCY = HEADER.encode()
+OURS: Final = b"x-swarmgate-"
+UPGRADE: Final = b"x-swarmgate-upgrade"
+_TRACES: Final = frozenset({b"traceparent", b"tracestate", b"baggage"})
+_AGENT: Final = b"user-agent"
+IDEMPOTENCY: Final = HEADER.encode()
 # An agent's key for the gate is nobody else's, in base64 either.
-_MAYBE_OURS = frozenset({b"authorization", b"x-api-key", b"api-key"})
-_WITH_BODY = frozenset({b"POST", b"PUT", b"PATCH"})
+_MAYBE_OURS: Final = frozenset({b"authorization", b"x-api-key", b"api-key"})
+_WITH_BODY: Final = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
 class Manners(NamedTuple):

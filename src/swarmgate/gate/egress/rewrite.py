@@ -8,25 +8,25 @@ meant for another origin). A cookie is bound to the path of its host here, or it
 
 import re
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, urljoin
 
 from swarmgate.core.target import ParsedUrl, Target, parse_target
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.http1.head import Header
 
-MOST_HOPS = 5  # between origins; all of one chain are counted by chains.py
-_SECRET = re.compile(
+MOST_HOPS: Final = 5  # between origins; all of one chain are counted by chains.py
+_SECRET: Final = re.compile(
     rb"authoriz|authent|(?:^|[-_])auth(?:$|[-_])|cookie|token|secret|passw|credential|session|signature"
     rb"|api[-_]?key|[-_]key$"
 )
-_NOT_SECRET = frozenset({b"idempotency-key"})
-_OTHER_SCHEME = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("\\", "")
-_MARK = re.compile(rb"\+([0-9]{1,2})(x?)(d?)/")
-_COOKIE = re.compile(rb";[ \t]*(domain|path|secure)\b[^;]*", re.IGNORECASE)
-_COOKIE_PATH = re.compile(rb";[ \t]*path=([^;]*)", re.IGNORECASE)
-TO = b"/to/"
+_NOT_SECRET: Final = frozenset({b"idempotency-key"})
+_OTHER_SCHEME: Final = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_VISIBLE: Final = "".join(map(chr, range(0x21, 0x7F))).replace("\\", "")
+_MARK: Final = re.compile(rb"\+([0-9]{1,2})(x?)(d?)/")
+_COOKIE: Final = re.compile(rb";[ \t]*(domain|path|secure)\b[^;]*", re.IGNORECASE)
+_COOKIE_PATH: Final = re.compile(rb";[ \t]*path=([^;]*)", re.IGNORECASE)
+TO: Final = b"/to/"
 
 
 class Trail(NamedTuple):
@@ -43,7 +43,7 @@ class Trail(NamedTuple):
         return b"+%d%b%b/" % (self.hops, b"x" if self.bare else b"", b"d" if self.downgraded else b"")
 
 
-START = Trail()
+START: Final = Trail()
 
 
 def read_trail(rest: bytes) -> tuple[Trail, bytes]:

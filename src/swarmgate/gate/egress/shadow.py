@@ -8,7 +8,7 @@ What is on its way to the host is not watched: every request counts as delivered
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied
@@ -18,7 +18,7 @@ from swarmgate.core.record import Call, Route
 from swarmgate.core.routing import Budget
 from swarmgate.core.target_policy import PolicyTable
 
-LEASE_MS = 86_400_000  # every attempt is told its end; this is for one whose end a bug has lost
+LEASE_MS: Final = 86_400_000  # every attempt is told its end; this is for one whose end a bug has lost
 
 
 class Watching(NamedTuple):

@@ -6,7 +6,7 @@ fast" at one host stands in its policy. Nobody's credential is judged here: 401 
 """
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.duration import duration_ms
 from swarmgate.core.hints import read_hint_ms
@@ -16,16 +16,16 @@ from swarmgate.providers.errors import Failure, read_error_body
 from swarmgate.providers.generic import DIALECT
 from swarmgate.providers.rates import read_rates
 
-READ_BYTES = 4 * 1024
-LONGEST_WINDOW_MS = 31 * 86_400_000
+READ_BYTES: Final = 4 * 1024
+LONGEST_WINDOW_MS: Final = 31 * 86_400_000
 
-_TEXTS = (b"application/json", b"application/problem+json", b"text/plain")
-_CALLERS_OWN = frozenset({Kind.KEY_REFUSED, Kind.NO_MONEY, Kind.TOO_LARGE})
-_CALLER_ERROR = classify(Signal(404))
-_INTERVALS = ("x-rate-limit-interval", "x-ratelimit-period", "x-ratelimit-window")
-_LIMITS = ("ratelimit-limit", "x-ratelimit-limit", "x-rate-limit-limit")
-_CONCURRENT = "x-concurrency-limit"
-_LIMIT_AND_WINDOW = re.compile(r"([0-9]{1,12})(?: ?req(?:uests)?/([0-9]{1,8})s|.*?;[ \t]*w=([0-9]{1,8}))?")
+_TEXTS: Final = (b"application/json", b"application/problem+json", b"text/plain")
+_CALLERS_OWN: Final = frozenset({Kind.KEY_REFUSED, Kind.NO_MONEY, Kind.TOO_LARGE})
+_CALLER_ERROR: Final = classify(Signal(404))
+_INTERVALS: Final = ("x-rate-limit-interval", "x-ratelimit-period", "x-ratelimit-window")
+_LIMITS: Final = ("ratelimit-limit", "x-ratelimit-limit", "x-rate-limit-limit")
+_CONCURRENT: Final = "x-concurrency-limit"
+_LIMIT_AND_WINDOW: Final = re.compile(r"([0-9]{1,12})(?: ?req(?:uests)?/([0-9]{1,8})s|.*?;[ \t]*w=([0-9]{1,8}))?")
 
 
 class Stated(NamedTuple):
@@ -38,8 +38,8 @@ class Stated(NamedTuple):
     concurrent: int | None = None
 
 
-NOTHING = Stated()
-OK = classify(Signal(200))
+NOTHING: Final = Stated()
+OK: Final = classify(Signal(200))
 
 
 def outcome_of(head: ResponseHead, body: bytes, refusals: frozenset[int], now_unix_s: int) -> Outcome:

@@ -5,6 +5,8 @@ What happens inside is not seen: a tunnel takes one request of the host's budget
 It ends when either side ends, after five minutes without a byte, and when its caller's key is no longer good.
 """
 
+from typing import Final
+
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
 from swarmgate.core.events import CLIENT_LEFT, CONTENT, Ended, GivenUp, Lost, LostKind, Progress
@@ -24,8 +26,8 @@ from swarmgate.http1.head import RequestHead, ResponseHead
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import AttemptFacts
 
-IDLE_MS = 300_000
-USUAL_LIFE_MS = 3_600_000
+IDLE_MS: Final = 300_000
+USUAL_LIFE_MS: Final = 3_600_000
 
 
 class Tunnel:

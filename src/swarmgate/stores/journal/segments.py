@@ -16,7 +16,7 @@ from swarmgate.engine.disk import DISK
 from swarmgate.ports import Disk, Reserved
 
 FOLDER: Final = "journal"
-_NAME = re.compile(r"journal-([0-9]{16})\.log")
+_NAME: Final = re.compile(r"journal-([0-9]{16})\.log")
 
 
 class Listed(NamedTuple):

@@ -11,7 +11,7 @@ goes on over restarts (ms since the epoch).
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from swarmgate.core.book import Book, Lease
@@ -21,11 +21,11 @@ from swarmgate.core.passage import touch
 from swarmgate.engine.disk import DISK
 from swarmgate.ports import Disk
 
-RUNNING = "running"
-SAVED = "budgets.json"
-BROKEN = f"{SAVED}.broken"
-VERSION = 2
-LONG_AGO_MS = -(2**51)
+RUNNING: Final = "running"
+SAVED: Final = "budgets.json"
+BROKEN: Final = f"{SAVED}.broken"
+VERSION: Final = 2
+LONG_AGO_MS: Final = -(2**51)
 LimitsOf = Callable[[str], Limits | None]
 
 
