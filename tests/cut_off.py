@@ -1,9 +1,9 @@
 """Guards of several processes before one store that can be cut off, on virtual time."""
 
 from itertools import repeat
-from types import SimpleNamespace
 
 from life import ANSWER_MS, LONG_AGO_MS, FarStore
+from records import a_call
 from swarmgate.core import kernel
 from swarmgate.core.book import Book, Take, first_score
 from swarmgate.core.events import StoreLost
@@ -82,8 +82,7 @@ class Gates:
     def ask(self, *demands, gate=0, **rest):
         self.asked += 1
         name = f"c{self.asked}"
-        call = SimpleNamespace(id=name)
-        self.guards[gate].take(call, Take(name, f"{name}.1", 1, first_score(1), (demands,), 60_000, **rest))
+        self.guards[gate].take(a_call(name), Take(name, f"{name}.1", 1, first_score(1), (demands,), 60_000, **rest))
         return name
 
     def run(self, for_ms):

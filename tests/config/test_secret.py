@@ -9,6 +9,7 @@ import traceback
 import pytest
 from pydantic import TypeAdapter
 
+from records import a_head
 from swarmgate import config, wiring
 from swarmgate.gate.target import ModelTarget
 
@@ -59,7 +60,7 @@ def test_sc_07_no_dump_and_no_schema_does(read):
 def test_sc_07_no_traceback_does_with_all_its_locals(read):
     target = wiring.plan(read).targets["up"]
     try:
-        target.request("none", b"/v1/chat/completions", None, b"")
+        target.request("none", b"/v1/chat/completions", a_head(), b"")
     except (KeyError, AttributeError) as error:
         told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     assert "target" in told

@@ -25,6 +25,7 @@ from life import (
     rung,
 )
 from lives import LIVES, STORES, Run
+from records import fields_of
 from swarmgate.core import call as table
 from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import first_score
@@ -105,7 +106,7 @@ def in_state(state):
 
 
 def record(call):
-    return {field: getattr(call, field) for field in Call.__slots__}
+    return {field: getattr(call, field) for field in fields_of(Call)}
 
 
 @pytest.mark.parametrize("state", State)

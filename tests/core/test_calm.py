@@ -65,7 +65,7 @@ def test_three_hundred_who_wait_elsewhere_are_not_looked_at_one_by_one():
     cell = book.cells["b"]
     request = want(9_999, "b", 1, 1, gated=False)
     assert holds_back(cell, request, (1, 0), 0) is None
-    cell.line.entries = None  # from here on a look would fail
+    cell.line.entries = {}  # from here on a look would fail
     assert holds_back(cell, request, (1, 0), 0) is None
 
 

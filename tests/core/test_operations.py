@@ -42,6 +42,7 @@ def test_use_beyond_a_reservation_is_told():
     assert apply(book, Settle("l", (Usage("c", 2, 7),), last=True), 1) == Done(1, 5)
 
 
+@pytest.mark.interpreted  # replaces a function of the kernel
 def test_a_bug_inside_is_not_taken_for_an_unknown_budget(monkeypatch):
     book = Book(0)
     apply(book, Define("a", Limits(BudgetKind.LEVEL, burst=9, quota=1)), 1)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_kernel import COUNTER, LEVEL, SLOTS, book
 
+from records import fields_of
 from swarmgate.core import kernel
 from swarmgate.core.answers import BlockKind, Granted
 from swarmgate.core.book import Take, Usage, first_score
@@ -54,7 +55,7 @@ def everything(made):
     lines = {
         name: (
             list(line.order),
-            {key: tuple(getattr(one, slot) for slot in one.__slots__) for key, one in line.entries.items()},
+            {key: tuple(getattr(one, slot) for slot in fields_of(type(one))) for key, one in line.entries.items()},
         )
         for name, line in made.lines.items()
     }

@@ -1,13 +1,13 @@
 """The waiting room against a brute-force model: whom it wakes and when, the agents' cap, no stale alarm, bounded memory."""
 
-from types import SimpleNamespace
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from swarmgate.core.answers import BlockKind
+from records import a_call
+from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.limits import Tier
+from swarmgate.core.record import Step
 from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, Room
 
 LINE_OF = {"k1": "pool", "k2": "pool"}
@@ -17,21 +17,18 @@ BUDGET_OF = {"a": "a", "b": "b", "pool": "k2"}
 CAP = 2
 
 
-class Waiter:
-    """What the room sees of a call."""
+def waiter(number):
+    """One of eight calls: the first is nobody's, the next four are of one agent."""
+    call = a_call(f"c{number}")
+    call.step = Step(agent="" if number == 0 else "one" if number < 5 else "other")
+    call.score = 100 - number // 2 * 10
+    return call
 
-    def __init__(self, number):
-        self.id = f"c{number}"
-        self.tenant = ""
-        self.step = SimpleNamespace(agent="" if number == 0 else "one" if number < 5 else "other")
-        self.score = 100 - number // 2 * 10
-        self.standing = ()
-        self.denied = None
-        self.held = set()  # the lines that held it up when it asked last
-        self.asked_turn = 0
 
-    def __repr__(self):
-        return self.id
+def denied(kind, blocking, tier):
+    """What a call is told that these lines hold up, which blocks at such tiers."""
+    blockers = tuple(Blocker(BUDGET_OF[line], kind, 0, 0, 0, 0, 0, 1, tier[line]) for line in blocking)
+    return Denied(0, kind, 0, 0, 0, 0, blockers, 0, (), 0, 0)
 
 
 indexes = st.integers(0, 7)
@@ -44,7 +41,8 @@ class RoomModel(RuleBasedStateMachine):
         super().__init__()
         self.room = Room(CAP)
         self.room.line_of.update(LINE_OF)
-        self.calls = [Waiter(number) for number in range(8)]
+        self.calls = [waiter(number) for number in range(8)]
+        self.held = {call: set() for call in self.calls}  # the lines that held it up when it asked last
         self.now_ms = 0
         self.waits = 0
         self.places = {}
@@ -52,7 +50,7 @@ class RoomModel(RuleBasedStateMachine):
         self.ended = {call: set() for call in self.calls}  # lines in which something ended since the call asked
 
     def order(self, line):
-        return sorted((call for call in self.places if line in call.held), key=lambda c: (c.score, c.id))
+        return sorted((call for call in self.places if line in self.held[call]), key=lambda c: (c.score, c.id))
 
     def depth(self, line):
         return sum(line in lines for lines in self.places.values())
@@ -80,7 +78,7 @@ class RoomModel(RuleBasedStateMachine):
         """Whom a call that sleeps again lets ask in the lines that do not hold it up."""
         ready = []
         for line in call.standing if len(call.standing) > 1 else ():
-            if line not in call.held:
+            if line not in self.held[call]:
                 self.told(line, self.before(line, call), ready)
         return ready
 
@@ -120,20 +118,15 @@ class RoomModel(RuleBasedStateMachine):
         blocking = set(call.standing) - elsewhere  # of none is known what blocks: a store that is lost
         tier = dict(zip(LINES, tiers, strict=True))
         first = min((tier[line] for line in blocking), default=None)
-        was, call.held = call.held, {line for line in blocking if tier[line] == first} or set(call.standing)
-        call.denied = SimpleNamespace(
-            kind=kind,
-            blockers=[
-                SimpleNamespace(budget=BUDGET_OF[line], kind=kind, at_ms=0, tier=tier[line]) for line in blocking
-            ],
-        )
+        was, self.held[call] = self.held[call], {line for line in blocking if tier[line] == first} or set(call.standing)
+        call.denied = denied(kind, blocking, tier)
         self.places[call] = call.standing
-        out = {one for line in was - call.held for one in self.stepped_out(call, line, was_held=True)}
+        out = {one for line in was - self.held[call] for one in self.stepped_out(call, line, was_held=True)}
         for one in out:
             self.sleeping.pop(one)
         self.room.wait(call, self.now_ms + for_ms, self.now_ms + first_ms)
         self.waits += 1
-        leads = {line for line in call.held if self.order(line)[0] is call}
+        leads = {line for line in self.held[call] if self.order(line)[0] is call}
         if leads:
             for_ms = min(for_ms, first_ms)
         self.sleeping[call] = (self.now_ms + for_ms, self.waits)
@@ -154,7 +147,7 @@ class RoomModel(RuleBasedStateMachine):
     def leave(self, index):
         call = self.calls[index]
         lines = self.places.pop(call, ())
-        was, call.held = call.held, set()
+        was, self.held[call] = self.held[call], set()
         ready = {one for line in lines for one in self.stepped_out(call, line, line in was)}
         for line in lines:
             self.something_ended(line)

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from records import a_call
 from swarmgate.core.answers import Granted
 from swarmgate.core.book import Take, first_score
 from swarmgate.core.limits import BudgetKind, Limits
@@ -35,7 +36,9 @@ def decisions(monkeypatch, step_s):
     for number in range(200):
         loop.now_s += 0.05
         wall_s[0] += 0.05 + step_s * (number == 100)
-        store.take(None, Take(f"t{number}", f"l{number}", 1, first_score(1), ((("a", 1, 0),),), 60_000, waits=False))
+        store.take(
+            a_call(), Take(f"t{number}", f"l{number}", 1, first_score(1), ((("a", 1, 0),),), 60_000, waits=False)
+        )
     return answers, clock.now_ms() - unix_ms()
 
 

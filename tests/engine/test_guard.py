@@ -1,7 +1,6 @@
 """A lost store is safe: a decision in 100 ms by the declared mode, shares that keep the bound, debt at return (P10)."""
 
 from itertools import chain, pairwise, repeat
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from cut_off import BURST, QUOTA, RATE, Gates
 from life import ANSWER_MS, Life, World, route, rung
+from records import a_call, fields_of
 from swarmgate.core import kernel
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.book import Take, Usage, first_score
@@ -100,7 +100,7 @@ def test_another_alternative_is_taken_where_one_is_closed():
     name = "c9"
     options = ((("rate", 1, 0),), (("other", 1, 0),))
     gates.run(1_000)
-    gates.guards[0].take(SimpleNamespace(id=name), Take(name, "l", 1, first_score(1), options, 60_000))
+    gates.guards[0].take(a_call(name), Take(name, "l", 1, first_score(1), options, 60_000))
     gates.run(ANSWER_MS + 1)
     granted = gates.told[name][0]
     assert isinstance(granted, Granted)
@@ -263,7 +263,7 @@ def test_nothing_is_remembered_of_a_grant_that_reserved_nothing():
         gates.answer(("rate", 1, 0))
     guard = gates.guards[0]
     assert guard.local_grants > 400
-    kept = [getattr(guard, slot) for slot in Guard.__slots__] + [cell.leases for cell in guard._local.cells.values()]
+    kept = [getattr(guard, slot) for slot in fields_of(Guard)] + [cell.leases for cell in guard._local.cells.values()]
     assert max(len(one) for one in kept if hasattr(one, "__len__")) < 10
 
 

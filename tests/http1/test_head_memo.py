@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmgate.http1.head import Head, parse_request, parse_response
+from records import fields_of
+from swarmgate.http1.head import parse_request, parse_response
 from swarmgate.http1.head_memo import LONGEST_KEPT, RequestHeads, ResponseHeads
 from swarmgate.http1.refusals import BadHead
 
@@ -42,7 +43,7 @@ def read(reader, raw):
     except BadHead as bad:
         return bad.status, bad.reason, bad.field
     assert rest == AFTER
-    said = {name: getattr(head, name) for name in Head.__slots__ if name != "raw"}
+    said = {name: getattr(head, name) for name in fields_of(type(head)) if name != "raw"}
     said["headers"] = [name if name == b"content-length" else (name, value) for name, value in head.headers]
     said["fields"] = head.fields | ({b"content-length": b""} if b"content-length" in head.fields else {})
     return said

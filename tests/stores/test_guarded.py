@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from types import SimpleNamespace
 
 from gates import BUCKET, ask
 
 from eventually import eventually
+from records import a_call
 from swarmgate.core.answers import Granted
 from swarmgate.core.events import StoreLost
 from swarmgate.engine.clock import LoopClock
@@ -38,13 +38,13 @@ class Process:
         self.guard.heard(call, event)
 
     def fire(self, call, event):
-        call.told.set_result(event)
+        call.client.set_result(event)
 
     async def ask(self, budget):
         self.asked += 1
-        call = SimpleNamespace(id=f"{self.name}.{self.asked}", told=asyncio.get_running_loop().create_future())
+        call = a_call(f"{self.name}.{self.asked}", asyncio.get_running_loop().create_future())
         self.guard.take(call, ask(call.id, (budget, 1, 0)))
-        return await call.told
+        return await call.client
 
     async def work(self, stop):
         while not stop.is_set():

@@ -1,5 +1,6 @@
 """The memory store is the kernel behind a port: it passes the kit, and knows what the kernel knows (P13)."""
 
+from records import a_call
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Take
 from swarmgate.core.commands import Release, Renew, Settle
@@ -26,7 +27,7 @@ class PortDecider:
     def decide(self, operations, now_ms):
         self.raw_ms = now_ms
         if self.store is None:
-            self.store = MemoryStore(self, lambda told, event: told.append(event))
+            self.store = MemoryStore(self, lambda call, event: call.client.append(event))
         return [self._one(operation) for operation in operations]
 
     def _one(self, operation):
@@ -34,7 +35,7 @@ class PortDecider:
         match operation:
             case Take():
                 try:
-                    store.take(told, operation)
+                    store.take(a_call(client=told), operation)
                 except KeyError as unknown:
                     return Undefined(store.book.now_ms, unknown.args[0])
             case Settle(lease, usage, last):

@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
+from records import a_head
 from swarmgate.config import parse
 from swarmgate.core.compiler import Unit
 from swarmgate.core.limits import BudgetKind
@@ -28,7 +28,6 @@ keys = { only = "env:KEY" }
 fast = ["openai/gpt-4o-mini", "local/*"]
 "*" = "openai/*"
 """
-HEAD = SimpleNamespace(notes={}, headers=[], fields={})
 made = plan(parse(TEXT, {"KEY": "sk-9"}))
 
 
@@ -63,14 +62,13 @@ def test_a_budget_tells_what_was_published():
 
 
 def test_requests_carry_the_credential_of_their_target():
-    head = SimpleNamespace(notes={}, fields={}, headers=[])
     path = next(iter(PATHS))
-    first = made.targets["openai"].request("a", path, head, b"{}")
+    first = made.targets["openai"].request("a", path, a_head(), b"{}")
     assert first.startswith(
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: api.openai.com\r\nauthorization: Bearer sk-9\r\n"
     )
     assert first.endswith(b"content-length: 2\r\n\r\n{}")
-    local = made.targets["local"].request("only", path, head, b"")
+    local = made.targets["local"].request("only", path, a_head(), b"")
     assert local.startswith(b"POST /api/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:8000\r\nx-api-key: sk-9\r\n")
     assert "sk-9" not in repr(made.targets)
 
@@ -91,19 +89,17 @@ def test_requests_carry_the_credential_of_their_target():
 )
 def test_the_provider_knows_its_paths(target, path, opening):
     text = f'[targets.up]\n{target}\nkeys = {{ only = "env:KEY" }}'
-    sent = plan(parse(text, {"KEY": "sk-9"})).targets["up"].request("only", path, HEAD, b"{}")
+    sent = plan(parse(text, {"KEY": "sk-9"})).targets["up"].request("only", path, a_head(), b"{}")
     assert sent.startswith(opening)
 
 
 def test_the_provider_says_which_header_its_key_goes_in_and_what_else_it_wants():
     text = '[targets.up]\nbase_url = "https://api.anthropic.com/v1"\nkeys = { only = "env:KEY" }'
     target = plan(parse(text, {"KEY": "sk-9"})).targets["up"]
-    sent = target.request("only", b"/v1/messages", HEAD, b"{}")
+    sent = target.request("only", b"/v1/messages", a_head(), b"{}")
     assert b"\r\nx-api-key: sk-9\r\n" in sent
     assert b"\r\nanthropic-version: 2023-06-01\r\n" in sent
-    newer = SimpleNamespace(
-        headers=[(b"anthropic-version", b"2027-01-01")], fields={b"anthropic-version": b"2027-01-01"}, notes={}
-    )
+    newer = a_head("anthropic-version: 2027-01-01")
     assert target.request("only", b"/v1/messages", newer, b"{}").count(b"anthropic-version: 2027-01-01\r\n") == 1
     assert b"2023" not in target.request("only", b"/v1/messages", newer, b"{}")
 

@@ -1,8 +1,6 @@
 """From `outage` in a policy to what its host's calls are told while a shared store is lost."""
 
-from types import SimpleNamespace
-
-from cut_off import START_MS, Gates
+from cut_off import Gates
 from swarmgate.config import parse
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.events import StoreLost
@@ -24,7 +22,7 @@ def demands_and_limits():
     """What a call to each host takes, and every budget in it."""
     plan = egress_plan(CONFIG)
     limits = dict(pair for one in budgets_of(plan.policies).values() for pair in one.limits())
-    hosts = Hosts(plan, SimpleNamespace(now_ms=lambda: START_MS), limits.setdefault, lambda _: False, {})
+    hosts = Hosts(plan, Gates().time, limits.setdefault, lambda _: False, {})
     targets = {mode: parse_target(f"https://{mode}.example.com/").target for mode in MODES}
     rungs = {mode: hosts.place(target, "GET", "/").rung for mode, target in targets.items()}
     return {mode: rung.routes[""].demands(0, 0) for mode, rung in rungs.items()}, limits

@@ -26,7 +26,7 @@ Alias = Callable[[str], str]
 def apart(peeked: Peeked, alias: Alias) -> Peeked:
     """The request with its names as `alias` has them; what is no text is left for the target to refuse."""
     fields = dict(peeked.fields)
-    for name in NAMED & fields.keys():
+    for name in fields.keys() & NAMED:
         fields[name] = _inside(fields[name], alias) if name == _METADATA else _aliased(fields[name], alias)
     return msgspec.structs.replace(peeked, fields=fields, body=_encode(fields))
 

@@ -93,7 +93,7 @@ class Compressor:
         version = relay.head.fields.get(_VERSION)
         fields = b"anthropic-version: %b\r\n" % version if version else b""
         raw = b"POST %b HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\n%b\r\n" % (relay.path, fields)
-        child = Relay(relay.counter, ear, parse_request(raw), relay.path, None)  # type: ignore[arg-type]  # as one end
+        child = Relay(relay.counter, ear, parse_request(raw), relay.path, None)
         child.peeked = peek(request_for(peeked, relay.path, dropped(conversation, cut), SUMMARY_TOKENS))
         child.identity = identity._replace(step=identity.step._replace(task_type=""), ticket="", effect="")
         self._begin(child, rungs, scope)
@@ -107,7 +107,9 @@ class Compressor:
 
 
 class Ear:
-    """What stands in the place of a client's connection for a child call: it hears the whole answer, once."""
+    """What stands in the place of a client's connection for a child call (CallerEnd): it hears the whole answer, once."""
+
+    call: object = None
 
     def __init__(self, tell: Callable[[Reply], None]) -> None:
         self._tell = tell
@@ -115,20 +117,24 @@ class Ear:
         self._body: list[bytes] = []
         self.heard = False
 
-    def respond(self, status: int, _headers: Sequence[Header], body: bytes = b"", _ready: bytes = b"") -> None:
+    def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:  # noqa: ARG002  they say nothing
         """The whole answer."""
         self.heard = True
         self._tell(Reply(status, [answers.JSON, answers.STAY], body))
 
     def start_stream(
-        self, status: int, _headers: Sequence[Header], _length: int | None = None, _ready: bytes = b""
+        self,
+        status: int,
+        headers: Sequence[Header],  # noqa: ARG002  see respond
+        length: int | None = None,  # noqa: ARG002  see respond
+        ready: bytes = b"",  # noqa: ARG002  see respond
     ) -> None:
         """An answer begins that is longer than it was asked to be."""
         self._status = status
 
-    def write_chunk(self, data: bytes) -> None:
+    def write_chunk(self, payload: bytes) -> None:
         """A part of it."""
-        self._body.append(data)
+        self._body.append(payload)
 
     def finish(self) -> None:
         """It is whole."""
@@ -137,6 +143,15 @@ class Ear:
     def cut(self) -> None:
         """It broke off."""
         self.respond(502, (), answers.refusal(Reason.TARGET_CUT).body)
+
+    def want_body(self) -> None:
+        """Its request is whole from the start."""
+
+    def pause(self) -> None:
+        """See want_body."""
+
+    def resume(self) -> None:
+        """See want_body."""
 
 
 def _key(conversation: Conversation, cut: Cut, whose: tuple[str, str]) -> bytes:

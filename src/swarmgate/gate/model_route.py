@@ -124,7 +124,7 @@ class ModelRoutes:
                     return
                 rungs = allowed
             scope = scope or NOBODY
-            if scope.team and NAMED & peeked.fields.keys():
+            if scope.team and peeked.fields.keys() & NAMED:
                 relay.peeked = peeked = self._apart(peeked, scope.team)
             ceiling = self.ceilings.get(wishes.identity.step.task_type)
             if ceiling is not None and peeked.prompt_tokens > ceiling.tokens and wishes.generates:

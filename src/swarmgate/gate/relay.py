@@ -22,13 +22,12 @@ from swarmgate.gate.exchange import Exchange
 from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.injection import INJECTED, InjectedAttempt
 from swarmgate.gate.long_body import LongBody
-from swarmgate.gate.peeked import MOST_COPIED_BYTES, Peeked
+from swarmgate.gate.peeked import MOST_COPIED_BYTES, Body, Peeked
 from swarmgate.gate.served import shown_headers, shown_lines
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.transport import Attempt
-from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import RequestHead, ResponseHead
 
@@ -92,17 +91,17 @@ class Relay:
     )
 
     def __init__(
-        self, counter: Counter, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
+        self, counter: Counter, end: CallerEnd, head: RequestHead, path: bytes, said: dict[str, str] | None
     ) -> None:
         self.counter = counter
         self.desk = counter.desk
-        self.parts: list[bytes] = []  # of the request's body
+        self.parts: list[Body] = []  # of the request's body
         self.rest: Sequence[memoryview] = ()  # of the present attempt's request, if it is too long to be in one piece
         self._size = 0
         self._long: LongBody | None = None  # the body, if it is long
         self._speaks_ms = 0
         self._options: dict[str, object] | None = None  # `stream_options` of the present attempt, if the gate sets them
-        self.end: CallerEnd = end
+        self.end = end
         self.head = head
         self.path = path
         self.said = said
@@ -133,7 +132,7 @@ class Relay:
         parts, self.parts = [*self.parts, data], []
         try:
             for part in parts:
-                self._long.add(part)
+                self._long.add(bytes(part))  # as it came, until all is here
         except BadInput as bad:
             self._long = None
             self.reply(answers.bad_input(bad, self.shape))
@@ -141,7 +140,7 @@ class Relay:
     def complete(self) -> None:
         """The request is whole."""
         if self._long is not None:
-            self.parts = [self._long.whole()]  # type: ignore[list-item]  # a view of bytes
+            self.parts = [self._long.whole()]
             self._long = None
         self.counter.complete(self)
 

@@ -68,6 +68,7 @@ class ClientEnd(Limited):
 
     def _serve(self, data: bytes) -> None:
         """Begin calls from `data` until one is in flight, or it is enough for this turn; what follows waits."""
+        end = self  # a name for what may have changed: of `self.head` a type checker believes what was put there
         for _ in range(MOST_A_TURN):
             try:
                 found = self._heads.next(data)
@@ -88,7 +89,7 @@ class ClientEnd(Limited):
                 data = self._begin(head, data)
             if not data or not self._open:
                 return
-            if self.head is head or self._is_full:
+            if end.head is head or self._is_full:
                 self._hold(data)
                 return
         self._hold(data)

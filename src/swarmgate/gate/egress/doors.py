@@ -65,8 +65,8 @@ class _Door:
             return None
         try:
             found = self._open(end, head, path, said)
-        except BadTarget as bad:
-            end.respond(*answers.bad_target(bad, PROBLEM))
+        except BadTarget as wrong:  # a name of its own: compiled code keeps one type for each
+            end.respond(*answers.bad_target(wrong, PROBLEM))
         except BadInput as bad:
             end.respond(*answers.bad_input(bad, PROBLEM))
         except Refusal as why:

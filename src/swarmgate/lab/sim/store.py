@@ -7,7 +7,6 @@ when the late answer comes, and is never taken for another's (reliability ST-11)
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 from swarmgate.core import kernel
@@ -21,6 +20,7 @@ from swarmgate.core.passage import touch
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.lab.faults import Fault, FaultKind
+from swarmgate.lab.sim.replica import replica
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
 from swarmgate.ports import Fire
@@ -75,7 +75,7 @@ class SimStore:
             del self.book.cells[names[(len(names) - 1) * amount // 1000]]
 
     def _copy(self) -> None:
-        self._replica = deepcopy(self.book)
+        self._replica = replica(self.book)
 
     def _promote(self, _amount: int) -> None:
         """The replica is another process, so its connections begin with a birth: what it may lack counts as used."""
