@@ -30,6 +30,7 @@ def measure(*, rounds: int, seconds: int, count: int) -> dict[str, dict[str, obj
             ("big", lambda server: lab.flood(server, seconds, "post_big.lua")),
             ("steady", lambda server: lab.steady(server, seconds)),
             ("streams", lambda server: lab.streams(server, count, seconds)),
+            ("slow", lambda server: lab.streams(server, 2 * count, seconds, slow=True)),
         ):
             turns = [[probe(server) for server in servers] for _ in range(rounds)]
             for index, server in enumerate(servers):
@@ -50,10 +51,13 @@ ROWS = {
     "requests/s of 130 KB": "{big[rps]:,.0f}",
     "CPU us/request of 130 KB": "{big[cpu_us]:.1f}",
     "p50 / p99 us at 500/s": "{steady[p50]:.0f} / {steady[p99]:.0f}",
-    "CPU us/chunk, streams": "{streams[cpu_us]:.1f}",
+    "streams of 50 chunks/s: CPU us/chunk, of a core": "{streams[cpu_us]:.1f}, {streams[core]:.0%}",
     "chunks/s": "{streams[chunks_s]:,.0f}",
     "delay p50 / p99 ms": "{streams[p50_ms]:.1f} / {streams[p99_ms]:.1f}",
-    "chunks later than 50 ms": "{streams[late]:.3%}",
+    "later than 50 ms": "{streams[late]:.3%}",
+    "twice as many of 25 chunks/s: CPU us/chunk, of a core": "{slow[cpu_us]:.1f}, {slow[core]:.0%}",
+    "their delay p50 / p99 ms": "{slow[p50_ms]:.1f} / {slow[p99_ms]:.1f}",
+    "later than 50 ms, of them": "{slow[late]:.3%}",
     "RSS MiB, idle / after": "{idle_rss_mib} / {rss_mib}",
     "to nginx: requests, CPU, requests of 130 KB": "{rps_ratio}, {cpu_ratio}, {big_ratio}",
 }
