@@ -48,7 +48,7 @@ seeds: $(READY)
 soak: $(READY)
 	$(BIN)/python -m pytest -m soak -rP --timeout 1800
 
-bench: $(READY)
+bench: $(READY) $(COMPILED)
 	$(BIN)/python benchmarks/run.py
 
 demo: $(RUNS)
@@ -68,7 +68,7 @@ compiled: $(COMPILED)
 
 test-compiled: $(READY) $(COMPILED)
 	PYTHONPATH=$$($(COMPILED)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))') \
-	$(BIN)/python -m pytest -n 3 -m "not peers and not seeds and not soak and not interpreted"
+	$(BIN)/python -m pytest -n 3 -m "not peers and not seeds and not soak and not interpreted" $(TESTS)
 
 clean:
 	rm -rf $(VENV) $(COMPILED) dist build
