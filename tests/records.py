@@ -1,4 +1,4 @@
-"""Records as a gate makes them, for tests of a part that only hands them on; the compiled form takes no others."""
+"""Records as a gate makes them, for tests of one part; the compiled form takes no others, and no notes on its own objects."""
 
 from swarmgate.core.record import Call
 from swarmgate.core.waiting import Room
@@ -17,7 +17,25 @@ def fields_of(kind):
     return getattr(kind, "__mypyc_attrs__", ()) or kind.__slots__
 
 
+def fields_in(one):
+    """All that an object of ours remembers, by name."""
+    return vars(one) if hasattr(one, "__dict__") else {name: getattr(one, name) for name in fields_of(type(one))}
+
+
 def a_head(*headers, method="POST", target="/v1/chat/completions"):
     """A request's head that says so."""
     lines = [f"{method} {target} HTTP/1.1", "host: gate", *headers]
     return parse_request("\r\n".join([*lines, "", ""]).encode())
+
+
+class Beside:
+    """An object of ours with notes of a test: the compiled form takes none."""
+
+    def __init__(self, one, **notes):
+        self.__dict__.update(notes, _one=one)
+
+    def __getattr__(self, name):
+        return getattr(self._one, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._one, name, value)

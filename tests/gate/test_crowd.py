@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wires import Bench, Wire
 
+from records import a_call
 from swarmgate.core.crowd import Crowd
 from swarmgate.core.scope import Scope, key_hash
 from swarmgate.gate.service import Door
@@ -71,14 +72,11 @@ def test_one_team_alone_has_all_the_room_there_is():
 def test_ti_07_no_team_has_more_than_four_times_what_is_left_when_it_comes(order):
     crowd, calls = Crowd(ROOM), []
 
-    class Held:
-        def __init__(self, tenant):
-            self.tenant = tenant
-
     for team in order:
         crowd.count(calls, is_crowded=True)
         if len(calls) < ROOM and not crowd.is_too_much(team, calls):
             left, own = ROOM - len(calls), sum(one.tenant == team for one in calls)
             assert own < 4 * left
-            calls.append(Held(team))
+            calls.append(a_call())
+            calls[-1].tenant = team
     assert len(calls) <= ROOM

@@ -1,10 +1,9 @@
 """Whether requests have arrived is asked seldom: not of those that are answered at once, and not for long."""
 
-from types import SimpleNamespace
-
 import pytest
 from wires import Loop
 
+from records import a_call
 from swarmgate.core.events import DELIVERED
 from swarmgate.gate.delivery import LOOK_AGAIN_S, Deliveries
 
@@ -16,7 +15,8 @@ class Sent:
         self.arrived = list(arrived)
         self.asked = 0
         self.end = object()
-        self.call = SimpleNamespace(wire=self)
+        self.call = a_call()
+        self.call.wire = self
 
     def is_delivered(self):
         self.asked += 1

@@ -1,13 +1,12 @@
 """What a wire tells the core of connections that could not be had, and of those that broke."""
 
-from types import SimpleNamespace
-
 import pytest
 import wires
 from stage import TARGET, UNARY, warm, whole
 from test_front import request
 from wires import Bench
 
+from records import a_call
 from swarmgate.core.events import Lost, LostKind
 from swarmgate.gate.egress.fetch import Fetch
 from swarmgate.gate.egress.tunnel import Pipe
@@ -19,8 +18,13 @@ from swarmgate.http1.upstreams import Origin, PoolLimits
 
 
 def wire(kind, fired, *, committed=False):
-    exchanges = SimpleNamespace(fire=lambda _call, event: fired.append(event), hear_out=lambda _call: None, live=set())
-    return kind(exchanges, None, SimpleNamespace(committed=committed), Origin("http", "h", 80))
+    gate = Bench(TARGET.format(port=9)).gate
+    gate.exchanges.fire = lambda _call, event: fired.append(event)
+    call = a_call()
+    call.committed = committed
+    made = kind(gate.exchanges, gate.upstreams, call, Origin("http", "h", 80))
+    call.wire = made
+    return made
 
 
 @pytest.mark.parametrize("kind", [Attempt, Fetch, Pipe])

@@ -1,7 +1,6 @@
 """Down a ladder on real sockets: what leads to the next rung, what is passed over, and an error that tells all of it."""
 
 import asyncio
-from types import SimpleNamespace
 
 import anthropic
 import openai
@@ -10,8 +9,10 @@ from sdks import ASK, OVERLOADED, TWO, claude, gpt
 from stage import KEY, OTHER_KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
 
 from swarmgate.core.reasons import Reason
-from swarmgate.core.record import Call
+from swarmgate.core.record import Call, Rung
+from swarmgate.core.retry import RetryBudget
 from swarmgate.core.rungs import Tried
+from swarmgate.core.target_ring import TargetRing
 from swarmgate.core.waiting import Room
 from swarmgate.gate import answers
 
@@ -126,7 +127,7 @@ def test_the_last_rung_s_own_error_lists_those_before_it_too():
 
 @pytest.mark.parametrize("body", [b"not found", b"[]", b'{"error":"gone"}', b'{"error":{"message":"x"}}'])
 def test_what_is_no_object_of_an_error_is_relayed_as_it_came(body):
-    call = Call("req-1", (SimpleNamespace(target="up", model=""),), Room(), rank=1, arrived_ms=0)
+    call = Call("req-1", (Rung("up", "", {}, TargetRing(), RetryBudget()),), Room(), rank=1, arrived_ms=0)
     call.trail = (Tried(0, Reason.TARGET_CAPACITY), Tried(0, Reason.TARGET_ERROR))
     told = answers.with_trail(body, call)
     assert (told == body) is (b"message" not in body)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from eventually import eventually
+from records import Beside
 from swarmgate.core.queueing import NEXT_NAME_MS
 from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.lookups import AT_ONCE, LOOK_UP_S, PER_DOMAIN, Found
@@ -40,9 +41,8 @@ def resolver(answers=None, pins=None, look_up=None):
         return found if isinstance(found, Found) else Found(tuple(found))
 
     made = TargetResolver(loop, Sweep(loop), None, load_suffix_rules(), pins or {}, look_up or answer)
-    made.asked = asked
     try:
-        yield made
+        yield Beside(made, asked=asked)
     finally:
         made.close()
 

@@ -72,6 +72,7 @@ LINES = st.sampled_from(
 SPELT = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r"])), max_size=12)
 
 
+@pytest.mark.interpreted  # by a tap of its own kind
 @given(SPELT, st.sampled_from([b"", b"\xef\xbb\xbf"]), st.lists(st.integers(0, 200), max_size=6))
 def test_se_02_events_are_those_of_a_reference_parser_however_they_are_spelt_and_cut(lines, bom, cuts):
     stream = bom + b"".join(b"".join(pair) for pair in lines) + b"\n\n"

@@ -102,6 +102,7 @@ def test_admission_beyond_the_bound_is_found():
         assert world.umpire.over_bound == (number == bound)
 
 
+@pytest.mark.interpreted  # replaces a function of the room
 def test_who_sleeps_longer_than_the_store_said_idles(monkeypatch):
     wait = Room.wait
     monkeypatch.setattr(

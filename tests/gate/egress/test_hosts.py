@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from outside import stage, to
 
 from eventually import eventually
+from records import Beside
 from swarmgate import config
 from swarmgate.core.compiler import WAY
 from swarmgate.core.target import parse_target
@@ -64,8 +65,7 @@ def hosts(text=TEXT, kept=None):
             store.define(name, limits)
     published = {}
     made = Hosts(plan._replace(kept=kept or {}), clock, store.define, store.forget, published)
-    made.clock, made.store, made.published = clock, store, published
-    return made
+    return Beside(made, clock=clock, store=store, published=published)
 
 
 def budgets(made, url, method="GET"):
