@@ -40,6 +40,7 @@ def test_files_are_for_their_owner_alone(tmp_path):
     assert modes == [0, 0, 0]
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_a_start_of_the_machine_has_one_name_for_all_or_for_nobody(tmp_path, monkeypatch):
     assert DISK.boot_id() == DISK.boot_id() != ""
     monkeypatch.setattr(disk, "BOOT_ID", tmp_path / "none")

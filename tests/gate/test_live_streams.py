@@ -74,6 +74,7 @@ def test_a_gate_with_as_many_calls_as_it_may_have_says_so():
         assert b"x-should-retry" not in said
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_nameless_calls_in_one_line_are_bounded(monkeypatch):
     monkeypatch.setattr(waiting, "NAMELESS_TICKETS", 3)
     world = World({"slot": Limits(BudgetKind.LEASES, burst=1)})

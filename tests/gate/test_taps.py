@@ -154,6 +154,7 @@ class Searched:
         return self.pattern.finditer(data, start)
 
 
+@pytest.mark.interpreted  # replaces a constant
 @pytest.mark.parametrize("size", [1, 16, 1_000])
 def test_a_long_event_in_small_pieces_is_searched_once(monkeypatch, size):
     search = Searched(taps.SSE_END)

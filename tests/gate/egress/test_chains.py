@@ -202,6 +202,7 @@ def test_a_chain_outlives_a_deferral_and_ends_with_an_answer_or_in_time():
     assert not walk.chains.led
 
 
+@pytest.mark.interpreted  # replaces a constant
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 40), st.integers(0, 40)), max_size=200))
 @settings(max_examples=25)
 def test_what_is_kept_is_bounded_and_the_newest(followed):

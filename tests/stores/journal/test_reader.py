@@ -1,5 +1,6 @@
 """A journal that is read while it is written, after a crash, and with damage in it."""
 
+import pytest
 from disk import Desk, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,7 @@ def test_damage_costs_the_lines_that_it_hit(tmp_path):
     assert bad == 1
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_a_file_without_lines_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "_CHUNK_BYTES", 100)
     write(tmp_path, 5, b"x" * 350)
@@ -64,6 +66,7 @@ def test_a_file_without_lines_ends(tmp_path, monkeypatch):
     assert (found, bad) == (STOPS[:1], 4)
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_small_pieces_give_the_same(tmp_path, monkeypatch):
     write(tmp_path, 5, b"".join(LINES))
     monkeypatch.setattr(reader, "_CHUNK_BYTES", 100)

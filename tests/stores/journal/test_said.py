@@ -1,5 +1,6 @@
 """What attempts take from counters is what they asked the book for, and what may be used ahead of the disk."""
 
+import pytest
 from disk import Desk, everything
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +46,7 @@ def test_the_charges_of_an_attempt_are_its_demands_of_counters(own, caps, counte
         assert dict(told.take(call, parts)) == asked
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_routes_are_bounded_and_none_is_taken_for_another(monkeypatch):
     monkeypatch.setattr(said, "MOST_ROUTES", 2)
     book, told, call = Book(1), Said(), Call("c", (rung(),), Room(), rank=1, arrived_ms=1)

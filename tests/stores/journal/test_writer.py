@@ -49,6 +49,7 @@ def test_however_often_the_disk_is_full_no_row_is_torn_or_lost_without_a_word(tm
         assert sum(not isinstance(row, rows.Gap) for row in found) + gaps == 2 + 2 * calls + bool(calls)
 
 
+@pytest.mark.interpreted  # replaces a constant
 def test_what_a_full_disk_does_not_take_is_counted_and_told(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MOST_PENDING", 10)
     disk, desk = Disk(monkeypatch), Desk(tmp_path, SMALL)
