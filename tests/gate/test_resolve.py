@@ -235,11 +235,14 @@ class Timers:
 
     def __init__(self, made):
         self.set = []
-        made._asking._later = self
+        self.loop, made._asking._loop = made._asking._loop, self
 
-    def __call__(self, after_s, act, *told):
+    def __getattr__(self, name):
+        return getattr(self.loop, name)
+
+    def call_later(self, after_s, act, *told):
         assert after_s == LOOK_UP_S == 2
-        timer = asyncio.get_running_loop().call_later(3_600, act)
+        timer = self.loop.call_later(3_600, act)
         self.set.append((timer, act, told))
         return timer
 

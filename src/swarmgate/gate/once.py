@@ -27,7 +27,8 @@ from swarmgate.http1.head import Header
 _HEADER: Final = HEADER.encode()
 _CONFLICT_S: Final = b"2"
 MOST_LATE: Final = 256  # ends that wait for the control process to come back; each may carry an answer
-_AGAIN_S: Final = (0.5, 15.0)  # from one try to the next: at first, and at most
+_AGAIN_S: Final = 0.5  # from one try to the next, at first ...
+_MOST_AGAIN_S: Final = 15.0  # ... and at most; not one pair: mypyc 2.4 takes a final one of floats for unset
 Ask = Callable[
     ..., Awaitable[Any]
 ]  # (order, **said): what the control process answers; raises ConnectionError, BadInput
@@ -139,13 +140,13 @@ class Once:
         if self._late >= MOST_LATE:
             self.untold += 1
             return
-        wait_s, longest_s = _AGAIN_S
+        wait_s = _AGAIN_S
         self._late += 1
         try:
             is_told = False
             while not is_told:
                 await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, longest_s)
+                wait_s = min(2 * wait_s, _MOST_AGAIN_S)
                 is_told = await self._is_told(said)
         finally:
             self._late -= 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from outside import stage, to
 
 from eventually import eventually
-from records import Beside
+from records import Beside, a_call
 from swarmgate import config
 from swarmgate.core.compiler import WAY
 from swarmgate.core.target import parse_target
@@ -232,13 +232,6 @@ def test_idle_hosts_make_room_and_what_was_learned_of_them_comes_back():
     assert made.hosts[joint(parse_target("https://n0.org/").target)].lessons["n0.org"].learner.rate_micro == 9_600_000
 
 
-class Waiting:
-    """A call that has not ended."""
-
-    def __init__(self, rung):
-        self.rungs = (rung,)
-
-
 @pytest.mark.parametrize("name", ["n{}.org", "n{}.same.org"])
 def test_names_that_nothing_was_sent_to_make_room_for_others(name):
     made = hosts()
@@ -248,7 +241,7 @@ def test_names_that_nothing_was_sent_to_make_room_for_others(name):
 
     met, waiting = place("met.same.org"), place("waiting.same.org")
     met.host.is_met = True
-    made.open = lambda: [Waiting(waiting.rung)]
+    made.open = lambda: [a_call(rungs=(waiting.rung,))]
     for number in range(500):
         made.clock.at_ms += ROOM_EVERY_MS // 100
         place(name.format(number))
