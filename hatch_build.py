@@ -35,7 +35,7 @@ INTERPRETED = {
         ),
         "structs of msgspec",
     ),
-    **dict.fromkeys(("core/limits.py", "core/price.py", "stores/journal/audit.py"), "msgspec reads their annotations"),
+    **dict.fromkeys(("core/limits.py", "stores/journal/audit.py"), "msgspec reads their annotations"),
     "core/errors.py": "stores and surfaces have errors of their own below it",
     "http1/faults.py": "an enumeration with a constructor",
     "gate/dead_letters.py": "a protocol that is asked for at run time",

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from swarmgate.core.errors import BadInput
-from swarmgate.core.price import Price, Used
+from swarmgate.core.price import Price, Rate, Used
 from swarmgate.facts.prices import PriceBook
 from swarmgate.providers.tables import dialect_named
 
@@ -30,6 +30,13 @@ class Tariff(msgspec.Struct, frozen=True):
     providers: dict[str, str] = {}
 
 
+class _Written(msgspec.Struct, frozen=True):
+    """The same as it is read: each price as the tuple that it is, since a compiled one does not tell msgspec what it holds."""
+
+    own: dict[str, tuple[Rate, Rate, Rate, Rate, int]] = {}
+    providers: dict[str, str] = {}
+
+
 def keep(folder: Path, own: Mapping[str, Price], providers: Mapping[str, str]) -> None:
     """Put it where the control process finds it. Errors: OSError."""
     fresh = folder / f"{FILE}.new"
@@ -41,11 +48,12 @@ def keep(folder: Path, own: Mapping[str, Price], providers: Mapping[str, str]) -
 def kept(folder: Path) -> Tariff:
     """What was kept in a state folder; nothing before its first start. Errors: OSError, `BadInput` for another file."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Tariff)
+        found = msgspec.json.decode((folder / FILE).read_bytes(), type=_Written)
     except FileNotFoundError:
         return Tariff()
     except msgspec.DecodeError as error:
         raise BadInput(str(folder / FILE), f"cannot be read ({error}); the next start writes it anew") from None
+    return Tariff({name: Price(*price) for name, price in found.own.items()}, found.providers)
 
 
 def free_of_cache(folder: Path) -> set[str]:
