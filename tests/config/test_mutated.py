@@ -22,6 +22,7 @@ key_limits = ["500 per 60s", "2_000_000 tokens per 60s"]
 limits = ["100 concurrent"]
 headroom = 80
 largest_tokens = 16_384
+windows = { m = 8_192 }
 accounts = { lab = ["one", "two"] }
 [routes]
 "m-*" = ["up/m"]

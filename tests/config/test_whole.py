@@ -82,6 +82,28 @@ def test_one_mistake_is_one_problem(good, bad, line, field, reason):
     assert any(reason in problem[2] for problem in found)
 
 
+@pytest.mark.parametrize(
+    ("windows", "field", "reason"),
+    [
+        ("{ gpt-4o = 8_192 }", "targets.openai.windows.gpt-4o", "nearest is 'gpt-4o-mini'"),
+        ('{ "o3" = 0 }', "targets.openai.windows.o3", "greater than or equal to 1"),
+        ('{ "o3" = "8k" }', "targets.openai.windows.o3", "integer"),
+        ("8_192", "targets.openai.windows", "dictionary"),
+    ],
+)
+def test_a_wrong_window_is_told_at_its_line(windows, field, reason):
+    found = problems(GOOD.replace("limits =", f"windows = {windows}\nlimits =", 1))
+    assert [(line, where) for line, where, _ in found] == [(6, field)]
+    assert reason in found[0][2]
+
+
+def test_windows_of_models_that_a_route_may_lead_to_are_taken():
+    text = GOOD.replace("limits =", 'windows = { "o3" = 9, "*" = 8_192 }\nlimits =', 1)
+    config = parse(text + "[targets.local.windows]\nany-that-is-asked-for = 4_096\n", {"KEY": CANARY})
+    assert [config.targets["openai"].window(model) for model in ("o3", "gpt-4o-mini")] == [9, 8_192]
+    assert [config.targets["local"].window(model) for model in ("any-that-is-asked-for", "o3")] == [4_096, 0]
+
+
 def test_every_limit_that_cannot_be_kept_is_told():
     text = GOOD.replace('"500 per 60s"', '"0 per 60s", "9 concurrent", "3 tokens per 1s"').replace("200_000", "20_000")
     assert [problem[:2] for problem in problems(text)] == [

@@ -142,7 +142,7 @@ def test_every_rung_has_its_own_time_to_begin():
 
 
 def speaks(target, *surfaces, window=0):
-    return rung(target)._replace(serves=frozenset(surfaces), window=lambda: window)
+    return rung(target)._replace(serves=frozenset(surfaces), window=lambda _model: window)
 
 
 def test_llm_gateways_68_a_rung_that_cannot_is_passed_over_with_its_reason_and_never_sent_to():

@@ -133,6 +133,25 @@ def test_what_is_no_object_of_an_error_is_relayed_as_it_came(body):
     assert (told == body) is (b"message" not in body)
 
 
+def test_llm_gateways_68_a_rung_whose_window_the_operator_tells_is_passed_over_by_a_longer_prompt():
+    text = TWO.replace("second/small", "second/small8k").replace(
+        "[targets.second]", '[targets.second]\nwindows = {{ "small8k" = 8_192 }}'
+    )
+
+    async def play():
+        async with stage(failing(OVERLOADED, "529 Overloaded"), text) as on, gpt(on.port) as client:
+            long = ASK | {"messages": [{"role": "user", "content": "word " * 40_000}]}
+            with pytest.raises(openai.APIStatusError) as caught:
+                await client.chat.completions.create(**long)
+            told = [(one["target"], one["model"], one["reason"]) for one in caught.value.body["attempts"]]
+            assert ("second", "small8k", "policy_window_too_small") in told
+            assert {hit.path for hit in on.stand_in.hits} == {"/first/chat/completions"}
+            raw = await client.chat.completions.with_raw_response.create(**ASK)
+            assert raw.headers["x-swarmgate-rung"] == "1"
+
+    asyncio.run(play())
+
+
 def test_a_rung_that_speaks_otherwise_is_passed_over():
     chat_only = TWO.replace("[targets.second]", 'provider = "moonshot"\n\n[targets.second]')
 

@@ -110,7 +110,20 @@ def test_rungs_below_the_first_know_the_window_of_their_model():
     )
     rungs = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
     assert rungs[0].window is None
-    assert [rung.window() for rung in rungs[1:]] == [8_192, 0, 0]
+    assert [rung.window("asked") for rung in rungs[1:]] == [8_192, 0, 0]
+
+
+def test_windows_that_an_operator_tells_outrank_the_list_at_every_provider():
+    text = TEXT.replace(
+        '["openai/gpt-4o-mini", "local/*"]', '["openai/gpt-4o", "openai/gpt-4", "openai/o3", "local/*"]'
+    )
+    text = text.replace("[targets.openai]", '[targets.openai]\nwindows = { "gpt-4" = 4_096 }')
+    text = text.replace("[targets.local]", '[targets.local]\nwindows = { "small8k" = 8_192, "*" = 32_768 }')
+    first, fourth, listed, any_model = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
+    assert first.window is None
+    assert fourth.window("asked") == 4_096
+    assert listed.window("asked") == 200_000
+    assert [any_model.window(asked) for asked in ("small8k", "other")] == [8_192, 32_768]
 
 
 HEAVY = """

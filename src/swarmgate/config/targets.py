@@ -1,13 +1,15 @@
 """`[targets.NAME]`: a place where models are called, its keys and its limits."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
 from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import Limits, Quota
+from swarmgate.config.routes import ANY_MODEL
 from swarmgate.config.secret import Secret
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, OF_TOKENS, Published, Unit, compile_limit
@@ -53,7 +55,8 @@ class Target(Table):
     its keys together, `key_limits` for each key, or for each account where the provider counts several keys as one:
     `accounts` names those. `headroom` is the percentage of a published limit that is used;
     `largest_tokens` the largest call that must still fit a limit on tokens, `largest_output` the largest answer that must
-    fit one on output tokens.
+    fit one on output tokens. `windows` are context windows in tokens by model, `*` = of every other; they outrank the
+    public list, which knows nothing of models that one serves oneself.
     """
 
     base_url: BaseUrlText
@@ -66,6 +69,7 @@ class Target(Table):
     accounts: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(default_factory=dict)
     largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
     largest_output: Annotated[int, Field(ge=1, le=10_000_000)] = 4_096
+    windows: dict[str, Annotated[int, Field(ge=1, le=100_000_000)]] = Field(default_factory=dict)
 
     def published(self, quota: Quota, line: str = "") -> Published:
         """A quota of this target as the compiler wants it; its calls wait in `line`."""
@@ -81,6 +85,10 @@ class Target(Table):
                 sharing=len(self.scopes) if line else 1,
             )
         )
+
+    def window(self, model: str) -> int:
+        """The context window of a model as the operator says it; 0 = not said."""
+        return self.windows.get(model) or self.windows.get(ANY_MODEL, 0)
 
     @property
     def scopes(self) -> dict[str, tuple[str, ...]]:
@@ -130,3 +138,19 @@ class Target(Table):
         if unit is Unit.OUTPUT_TOKENS:
             return self.largest_output
         return self.largest_tokens if unit in OF_TOKENS else 1
+
+
+def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Windows of models that no route has at their target: they would hold for nothing."""
+    targets, routes = raw.get("targets"), raw.get("routes")
+    if not isinstance(targets, dict) or not isinstance(routes, dict):
+        return
+    ladders = [value if isinstance(value, list) else [value] for value in routes.values()]
+    rungs = {text for ladder in ladders for text in ladder if isinstance(text, str)}
+    for name, target in targets.items():
+        windows = target.get("windows") if isinstance(target, dict) else None
+        models = {text.removeprefix(f"{name}/") for text in rungs if text.startswith(f"{name}/")} or {ANY_MODEL}
+        if isinstance(windows, dict) and ANY_MODEL not in models:
+            for model in windows.keys() - models - {ANY_MODEL}:
+                reason = f"{model!r} is no model of a route at this target; {nearest(model, {*models, ANY_MODEL})}"
+                yield ("targets", name, "windows", model), reason

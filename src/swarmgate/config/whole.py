@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from swarmgate.config import access as access_section
 from swarmgate.config import egress as egress_section
 from swarmgate.config import routes as route_section
+from swarmgate.config import targets as target_section
 from swarmgate.config.access import Access
 from swarmgate.config.addresses import Listen, ListenText
 from swarmgate.config.callers import Agents, Team
@@ -28,7 +29,7 @@ from swarmgate.config.targets import Target
 from swarmgate.config.task_types import TaskType
 from swarmgate.config.tls import Tls
 
-REFERENCES = (access_section.unresolved, route_section.unresolved, egress_section.unresolved)
+REFERENCES = (access_section.unresolved, route_section.unresolved, target_section.unresolved, egress_section.unresolved)
 SECRET = ("keys",)
 
 

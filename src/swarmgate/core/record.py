@@ -170,7 +170,8 @@ class Rung(NamedTuple):
     One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
 
     `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
-    `window` tells the largest call in tokens that its model takes, 0 = not known; it is asked when a call may step down to it. `own` are the budgets that not all of its keys take
+    `window` tells the largest call in tokens that its model takes, or the caller's where it names none, 0 = not known; it is asked when a call may
+    step down to it. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
     sent here, with what a call would take of them.
     """
@@ -183,7 +184,7 @@ class Rung(NamedTuple):
     lessons: tuple[Lesson, ...] = ()  # who learns from what is sent here
     charge: Charge = Charge.PROMPT_THEN_OUTPUT
     serves: frozenset[str] | None = None
-    window: Callable[[], int] | None = None
+    window: Callable[[str], int] | None = None
     own: frozenset[str] | None = None
     watched: tuple[tuple[str, Route], ...] = ()
 

@@ -30,7 +30,7 @@ def unfit(rung: "Rung", call: "Call") -> Reason | None:
     """Why a rung can never serve a call; None if it may."""
     if rung.serves is not None and call.surface and call.surface not in rung.serves:
         return Reason.POLICY_OTHER_DIALECT
-    if rung.window is not None and 0 < rung.window() < call.context_tokens:
+    if rung.window is not None and 0 < rung.window(call.model) < call.context_tokens:
         return Reason.POLICY_WINDOW_TOO_SMALL
     return None
 

@@ -125,7 +125,7 @@ def unpriced_models(config: Config) -> list[str]:
 
 def _ladder(rungs: list[Rung], targets: Mapping[str, KeyedTarget]) -> tuple[Rung, ...]:
     """
-    Rungs below the first know the window of their model, where it is listed: a call that is larger passes them over.
+    Rungs below the first know the window of their model, where it is told or listed: a call that is larger passes them over.
 
     The first is what the caller asked for, and sizes are estimates: it is tried whatever they say. The list is read when the
     first call may step down, if `Plan.warm` has not read it by then.

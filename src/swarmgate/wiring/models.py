@@ -56,8 +56,14 @@ class KeyedTarget:
         for own in self._own.values():
             yield from own
 
-    def window_tokens(self, model: str) -> int:
-        """The largest call that a model takes by the public list; 0 = not known."""
+    def window_tokens(self, model: str, asked: str) -> int:
+        """
+        The largest call that a rung's model takes, or the one that was asked for if it names none; 0 = not known.
+
+        The operator's word comes first. The public list is asked of models in the file only: callers make names up.
+        """
+        if told := self._target.window(model or asked):
+            return told
         found = listed(model, self._dialect.name) if model and self._dialect is not GENERIC else None
         return (found.context_tokens or 0) if found is not None else 0
 
