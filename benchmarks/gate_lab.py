@@ -175,11 +175,11 @@ def _run(*command: str, **environment: str) -> str:
     return done.stdout
 
 
-def flood(server: Server, seconds: int, body: str = "post.lua") -> dict[str, float]:
+def flood(server: Server, seconds: int, body: str = "post.lua", **caller: str) -> dict[str, float]:
     """64 connections, each with its next request as soon as the last was answered; bodies of 2 KB, or `post_big.lua`'s."""
     before = server.cpu_s
     url = f"http://127.0.0.1:{server.port}{PATH}"
-    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / body), url, **CALLER)
+    said = _run("wrk", "-t1", "-c64", f"-d{seconds}", "-s", str(TOOLS / body), url, **CALLER | caller)
     used = server.cpu_s - before
     requests = int(re.search(r"(\d+) requests in", said)[1])
     bad = re.search(r"Non-2xx.*?(\d+)", said)

