@@ -164,6 +164,13 @@ def test_files_that_cannot_be_read(tmp_path):
         load(file, {})
 
 
+@pytest.mark.parametrize("rest", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("end", ["limits = [", '"never closed', "[routes", "listen"])
+def test_a_text_that_breaks_off_is_told_at_its_last_line(end, rest):
+    text = f"{GOOD}{end}{rest}"
+    assert [where[:2] for where in problems(text)] == [(len(GOOD.splitlines()) + 1, "file")]
+
+
 leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=2)
 tables = st.recursive(leaves, lambda inner: st.dictionaries(st.text(max_size=9), inner, max_size=3), max_leaves=9)
 

@@ -69,8 +69,9 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        raise FileError(source, [Problem(int(line[1]) if line else 1, "file", f"is not TOML: {error}")]) from None
+        line = re.search(r"at line (\d+)", str(error))  # none: it is at the end of the document
+        number = int(line[1]) if line else max(1, len(text.rstrip().splitlines()))
+        raise FileError(source, [Problem(number, "file", f"is not TOML: {error}")]) from None
 
 
 def nearest(wrong: object, valid: Collection[str]) -> str:
