@@ -36,6 +36,17 @@ def test_an_unknown_price_is_none_and_names_are_told(tmp_path):
     assert json.loads(run("gpt-4o-minni", "--config", str(file), "--json").stdout)[0]["input_micro"] == 1_000_000
 
 
+def test_prices_of_a_configuration_need_no_keys(tmp_path):
+    file = tmp_path / "gate.toml"
+    text = '[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = { one = "env:SWARMGATE_TEST_NO_SUCH_KEY" }\n'
+    file.write_text(text + '[prices."own-1"]\ninput = 1\noutput = 2\n')
+    done = run("own-1", "--config", str(file), "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)[0]["output_micro"] == 2_000_000
+    file.write_text(file.read_text().replace("output", "outptu"))
+    assert "nearest is 'output'" in run("own-1", "--config", str(file)).stderr
+
+
 def test_nothing_is_cut_off_in_a_narrow_terminal():
     shown = run("gpt-4o-mini", "claude-haiku-4-5").stdout
     assert {"claude-haiku-4-5", "anthropic", "0.0015", "200,000"} <= set(shown.split())

@@ -3,14 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
-from swarmgate.cli.configured import exposed, without_contact, without_effect
+from swarmgate.cli.configured import Secrets, exposed, without_contact, without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
@@ -27,7 +27,6 @@ from swarmgate.wiring import limits, plan, unpriced_models
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 LITTLE_PERCENT = 25  # below it a limit is said to yield little
 KINDS = {BudgetKind.LEVEL: "bucket", BudgetKind.LEASES: "slots", BudgetKind.COUNTER: "counter"}
-_STAND_IN = "not-set"
 _MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = (
     "problems",
@@ -78,25 +77,6 @@ class Yield(NamedTuple):
             "yield_percent": self.percent,
             "reserve": self.reserve,
         }
-
-
-class Secrets(Mapping[str, str]):
-    """The environment; a variable that is not there is noted and stood in for, so that the rest can be checked."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        self.missing: set[str] = set()
-
-    def __getitem__(self, name: str) -> str:
-        if name not in self._environment:
-            self.missing.add(name)
-        return self._environment.get(name, _STAND_IN)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._environment)
-
-    def __len__(self) -> int:
-        return len(self._environment)
 
 
 def check(

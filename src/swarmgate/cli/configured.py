@@ -6,7 +6,7 @@ Also what agents need to know of it: the lines that point their SDKs at the gate
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from socket import gethostname
 
@@ -21,12 +21,32 @@ from swarmgate.wiring.egress import policy_table
 from swarmgate.wiring.models import dialect_at
 
 _ALL = frozenset({"0.0.0.0", "[::]"})  # noqa: S104  nothing is bound here
+_STAND_IN = "not-set"
 
 
-def read(file: Path | None) -> Config:
-    """The configuration in `file`, else that of the environment. Ends the command if it is wrong or cannot be read."""
+class Secrets(Mapping[str, str]):
+    """The environment; a variable that is not there is noted and stood in for, so that the rest can be checked."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.missing: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._environment:
+            self.missing.add(name)
+        return self._environment.get(name, _STAND_IN)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environment)
+
+    def __len__(self) -> int:
+        return len(self._environment)
+
+
+def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration in `file`, else that of the environment, which has the keys. Ends the command if it is wrong or cannot be read."""
     try:
-        return from_environment(os.environ) if file is None else load(file, os.environ)
+        return from_environment(environment) if file is None else load(file, environment)
     except FileError as error:
         print(error, file=sys.stderr)
     except OSError as error:

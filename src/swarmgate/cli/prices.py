@@ -1,6 +1,7 @@
 """`swarmgate prices`: models side by side: what they cost, how much they read, what they can do."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -54,8 +55,9 @@ def prices(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare models by price, context window and capability."""
-    own = {} if config is None else {name: table.price for name, table in configured.read(config).prices.items()}
-    rows = [candidate(model, price_list.PriceBook(own)) for model in models]
+    own = {} if config is None else configured.read(config, configured.Secrets(os.environ)).prices  # no key is needed
+    book = price_list.PriceBook({name: table.price for name, table in own.items()})
+    rows = [candidate(model, book) for model in models]
     if as_json:
         print(json.dumps([row.as_json() for row in rows], indent=2))
     else:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from swarmgate.cli import app
-from swarmgate.cli.check import Secrets
+from swarmgate.cli.configured import Secrets
 from swarmgate.cli.litellm.conversion import converted
 from swarmgate.cli.litellm.writing import toml
 from swarmgate.config import parse
