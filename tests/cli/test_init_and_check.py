@@ -1,6 +1,7 @@
 """`init` writes what `check` accepts; `check` tells every mistake at once and what each limit yields."""
 
 import json
+import resource
 from dataclasses import replace
 
 import pytest
@@ -212,3 +213,15 @@ def test_sc_04_a_key_that_everybody_can_read_is_told(tmp_path):
         key.chmod(mode)
         assert json.loads(run("check", str(file), "--json").stdout)["exposed"] == told
         assert (f"chmod 600 {key}" in run("check", str(file)).stdout) == bool(told)
+
+
+def test_check_tells_how_many_connections_this_machine_allows(tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (1_024, 4_096))
+    file = tmp_path / "gate.toml"
+    file.write_text("connections = 3_073\n")
+    shown = run("check", str(file))
+    assert shown.exit_code == 0
+    assert "on this machine `swarmgate up` refuses the file: connections: 3073 do not fit" in shown.stdout
+    assert "write at most 3072" in json.loads(run("check", str(file), "--json").stdout)["connections"][0]
+    file.write_text("connections = 3_072\n")
+    assert json.loads(run("check", str(file), "--json").stdout)["connections"] == []

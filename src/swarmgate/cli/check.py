@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
+from swarmgate.cli import descriptors
 from swarmgate.cli.configured import Secrets, exposed, without_contact, without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
@@ -31,6 +32,7 @@ _MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = (
     "problems",
     "missing",
+    "connections",
     "unpriced",
     "without_effect",
     "without_contact",
@@ -111,11 +113,17 @@ class _Found(NamedTuple):
     rows: list[Yield]
     over: list[StandingLimit]
 
+    @property
+    def refused(self) -> list[str]:
+        """Why it cannot be served on this machine, though another may."""
+        return descriptors.refused(self.config.connections, len(self.config.targets))
+
     def as_json(self) -> dict[str, Sequence[object]]:
         """For programs, by `SECTIONS`."""
         told: tuple[Sequence[object], ...] = (
             [],
             self.missing,
+            self.refused,
             unpriced_models(self.config),
             list(without_effect(self.config)),
             list(without_contact(self.config)),
@@ -132,6 +140,8 @@ def _show(file: Path, found: _Found) -> None:
     print(f"{file}: no mistakes")
     if config.access.identity:
         print(f"a call that does not say its {', '.join(config.access.identity)} is refused")
+    for sentence in found.refused:
+        print(sentence)
     for name in found.missing:
         print(_MISSING.format(name))
     for name in unpriced_models(config):

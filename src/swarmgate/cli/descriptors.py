@@ -11,10 +11,16 @@ _SPARE: Final = 1_024  # for idle connections, hosts beyond the targets, files, 
 _UNLIMITED: Final = 1_048_576
 
 
+def allowed() -> int:
+    """How many files the system lets a process open, once it has raised its own limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+
+
 def raise_limit() -> int:
     """Let this process open as many files as the system allows; that number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+    most = allowed()
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return most
@@ -42,3 +48,12 @@ def connections(asked: int | None, targets: int, open_files: int) -> int:
         )
         raise BadInput("connections", reason)
     return asked
+
+
+def refused(asked: int | None, targets: int) -> list[str]:
+    """Why `swarmgate up` would refuse so many connections on this machine; empty if it would not."""
+    try:
+        connections(asked, targets, allowed())
+    except BadInput as bad:
+        return [f"on this machine `swarmgate up` refuses the file: {bad}"]
+    return []
