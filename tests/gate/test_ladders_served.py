@@ -166,6 +166,48 @@ def test_a_rung_that_speaks_otherwise_is_passed_over():
     asyncio.run(play())
 
 
+def test_an_error_tells_of_the_rung_that_could_not_serve_too():
+    chat_only = TWO.replace("[routes]", 'provider = "moonshot"\n\n[routes]')
+
+    async def overloaded(_stand_in, _hit, writer):
+        writer.write(whole(OVERLOADED, "529 Overloaded"))
+
+    async def play():
+        async with stage(overloaded, chat_only) as on, claude(on.port) as client:
+            with pytest.raises(anthropic.APIStatusError) as caught:
+                await client.messages.create(**ASK)
+            error = caught.value.body["error"]
+            assert error["code"] == "target_capacity"
+            assert [(one["target"], one["reason"], one["ms"] is None) for one in error["attempts"]] == [
+                *[("first", "target_capacity", False)] * 4,
+                ("second", "policy_other_dialect", True),
+            ]
+            assert on.ends == ["dead_lettered"]
+
+    asyncio.run(play())
+
+
+def test_a_last_rung_with_too_small_a_limit_leaves_the_word_to_the_first():
+    small = TWO.replace("[routes]", 'limits = ["90 tokens per 1m"]\nlargest_tokens = 20\n\n[routes]')
+
+    async def overloaded(_stand_in, _hit, writer):
+        writer.write(whole(OVERLOADED, "529 Overloaded"))
+
+    async def play():
+        async with stage(overloaded, small) as on, gpt(on.port) as client:
+            with pytest.raises(openai.APIStatusError) as caught:
+                await client.chat.completions.create(**ASK | {"max_tokens": 900})
+            assert caught.value.code == "target_capacity"
+            assert "Target: first" in caught.value.message
+            assert [(one["target"], one["reason"]) for one in caught.value.body["attempts"]] == [
+                ("first", "target_capacity"),
+                ("second", "policy_larger_than_limit"),
+            ]
+            assert [hit.path.split("/")[1] for hit in on.stand_in.hits] == ["first"]
+
+    asyncio.run(play())
+
+
 def test_no_rung_that_speaks_so_is_the_callers_error():
     chat_only = TWO.replace("keys", 'provider = "moonshot"\nkeys')
 

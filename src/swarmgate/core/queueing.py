@@ -30,7 +30,7 @@ from swarmgate.core.events import OwnAnswer, StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
-from swarmgate.core.rungs import Tried, count_fit, remember, step_to
+from swarmgate.core.rungs import Tried, bar, count_fit, last_able, pass_over_rest, remember, stand_on, step_to
 
 RENEW_MS: Final = 30_000
 CANDIDATES: Final = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
@@ -53,6 +53,11 @@ _WHY: Final = {
     BlockKind.EVENT: Reason.POLICY_SLOTS,
     BlockKind.NEVER: Reason.POLICY_LARGER_THAN_LIMIT,
 }
+
+# Why a rung above was left that is gone back to where none below can serve: for a wait, or by a word of its target.
+_LEFT_FOR_LINE: Final = frozenset({*_WHY.values(), Reason.POLICY_KEYS_OUT})
+_LIMITED: Final = frozenset({Reason.TARGET_RATE, Reason.TARGET_DAILY, Reason.TARGET_CONCURRENCY})
+_NOT_REPEATED: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY, Reason.TARGET_TLS})
 
 
 def connect(call: Call, _event: object, now_ms: int) -> Commands:
@@ -227,8 +232,18 @@ def rungs_below(call: Call) -> int:
 
 
 def has_next_rung(call: Call) -> bool:
-    """Whether there is one."""
-    return rungs_below(call) > 0
+    """Whether a call that would leave its rung may; where none below can serve it, each is passed over with its reason."""
+    if rungs_below(call):
+        return True
+    if call.rung + 1 < len(call.rungs):
+        ladder_ends(call)
+    return False
+
+
+def ladder_ends(call: Call) -> None:
+    """No rung below is tried any more; those that cannot serve are told."""
+    if not (call.written or call.committed):
+        pass_over_rest(call)
 
 
 def leave(call: Call) -> Commands:
@@ -322,9 +337,35 @@ def _defer(call: Call, denied: Denied, reason: Reason) -> Commands:
 
 def _never(call: Call, event: Denied, now_ms: int) -> Commands:
     call.denied = event
+    bar(call, Reason.POLICY_LARGER_THAN_LIMIT)
+    return (PARK, *_without_rung(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT, now_ms))
+
+
+def _without_rung(call: Call, how: End, reason: Reason, now_ms: int) -> Commands:
+    """
+    The rung can never serve the call: on to the next one, else on as if it were not there.
+
+    A rung above that was left for its line takes the call back. One that failed has the last word, and without either the
+    call ends as this rung says.
+    """
     if has_next_rung(call):
-        return (PARK, *next_rung(call, Reason.POLICY_LARGER_THAN_LIMIT, now_ms))
-    return (PARK, *leave_and_end(call, End.REFUSED, Reason.POLICY_LARGER_THAN_LIMIT))
+        return next_rung(call, None, now_ms)
+    last = last_able(call)
+    if last is None:
+        return leave_and_end(call, how, reason)
+    left = leave(call)
+    stand_on(call, last.rung)
+    call.rung_tries = 0
+    call.other_key_tried = False
+    call.denied = None
+    if last.reason in _LEFT_FOR_LINE:
+        return (*left, *connect(call, None, now_ms))
+    if last.reason in _LIMITED:
+        back_ms = call.rungs[last.rung].ring.back_at_ms(now_ms) or now_ms + COME_BACK_MS
+        denied = synthetic(call, now_ms, back_ms, call.rungs[last.rung].target, BlockKind.TIME)
+        return (*left, *_defer(call, denied, last.reason))
+    how = End.FAILED if last.reason in _NOT_REPEATED else End.DEAD_LETTERED
+    return (*left, *leave_and_end(call, how, last.reason))
 
 
 def _worth_a_rung(call: Call, event: Denied, now_ms: int) -> bool:
@@ -337,10 +378,11 @@ def _worth_a_rung(call: Call, event: Denied, now_ms: int) -> bool:
 def _no_key(call: Call, now_ms: int) -> Commands:
     ring = call.rungs[call.rung].ring
     back_ms = ring.back_at_ms(now_ms)
-    if has_next_rung(call) and (back_ms is None or back_ms - now_ms > RUNG_MS):
-        return (PARK, *next_rung(call, ring.why(now_ms), now_ms))
     if back_ms is None:  # only a person can bring a key back
-        return (PARK, *leave_and_end(call, End.FAILED, Reason.POLICY_KEYS_OUT))
+        bar(call, ring.why(now_ms))
+        return (PARK, *_without_rung(call, End.FAILED, Reason.POLICY_KEYS_OUT, now_ms))
+    if back_ms - now_ms > RUNG_MS and has_next_rung(call):
+        return (PARK, *next_rung(call, ring.why(now_ms), now_ms))
     call.room.keyless[call] = ring
     why = ring.why(now_ms)
     return _wait(call, synthetic(call, now_ms, back_ms, call.rungs[call.rung].target, BlockKind.TIME), why, now_ms)

@@ -201,6 +201,7 @@ class Call:
         "asked_turn",
         "asks",
         "attempt",
+        "barred",
         "caps",
         "client",
         "committed",
@@ -287,6 +288,7 @@ class Call:
     retries: int
     rung_tries: int
     trail: tuple[Tried, ...]  # attempts that failed, rungs that were passed over
+    barred: tuple[int, ...]  # rungs that can never serve it, as was found when it stood there
     other_key_tried: bool
     written: bool  # a write of which a byte has left in an attempt that failed ...
     answer_lost: bool  # ... and whose answer did not come
@@ -328,7 +330,7 @@ class Call:
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
         self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.whole_ms = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.alarm_ms = 0
-        self.trail = self.costs = self.standing = self.offered = ()
+        self.trail = self.barred = self.costs = self.standing = self.offered = ()
         self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 
     def __repr__(self) -> str:

@@ -111,6 +111,18 @@ class RetryReason(StrEnum):
     RETRY = "retry"
 
 
+# What would have led to another rung, had one below been able to serve.
+LADDER_ENDS: Final = frozenset(
+    {
+        RetryReason.WAIT_BEYOND_DEADLINE,
+        RetryReason.RETRIES_USED_UP,
+        RetryReason.TARGET_UNTRUSTED,
+        RetryReason.NO_KEY_LEFT,
+        RetryReason.RETRY_BUDGET_EMPTY,
+    }
+)
+
+
 class RetryDecision(NamedTuple):
     """
     The action, the rule that chose it, and whether it counts as one of the call's retries.

@@ -2,7 +2,9 @@
 Down a ladder: which rungs can serve a call at all, and what was tried on the way.
 
 A rung that does not speak as the caller does, or whose window is smaller than the call, is passed over with its reason
-before anything is sent there. An error at the end lists every attempt and every rung that was passed over.
+before anything is sent there. An error at the end lists every attempt and every rung that was passed over, also where the
+ladder ends there. A rung that never can, as is found only by standing on it, is as if it were not there: the answer is
+the one that the rung above it deserves.
 """
 
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,22 +44,53 @@ def _unfit_at(index: int, call: "Call") -> Reason | None:
     return unfit(call.rungs[index], call)
 
 
+def may_serve(index: int, call: "Call") -> bool:
+    """Whether the rung at that place may serve the call, for all that is known."""
+    return index not in call.barred and _unfit_at(index, call) is None
+
+
 def count_fit(call: "Call", first: int) -> int:
     """How many rungs at or below `first` may serve the call."""
-    return sum(_unfit_at(index, call) is None for index in range(first, len(call.rungs)))
+    return sum([may_serve(index, call) for index in range(first, len(call.rungs))])
 
 
 def step_to(call: "Call", first: int) -> bool:
     """Stand on the first rung at or below `first` that may serve the call; what lies between is passed over."""
     for index in range(first, len(call.rungs)):
         reason = _unfit_at(index, call)
-        if reason is None:
-            call.rung = index
-            if call.costs:
-                call.money = call.costs[index]
+        if reason is not None:
+            remember(call, Tried(index, reason))
+        elif index not in call.barred:  # why it is was told when it was barred
+            stand_on(call, index)
             return True
-        remember(call, Tried(index, reason))
     return False
+
+
+def stand_on(call: "Call", index: int) -> None:
+    """Have the call at that rung, and at what it costs there."""
+    call.rung = index
+    if call.costs:
+        call.money = call.costs[index]
+
+
+def pass_over_rest(call: "Call") -> None:
+    """The ladder ends here since none below can serve: each stands among what was tried, once."""
+    for index in range(call.rung + 1, len(call.rungs)):
+        reason = _unfit_at(index, call)
+        if reason is not None and (told := Tried(index, reason)) not in call.trail:
+            remember(call, told)
+
+
+def bar(call: "Call", why: Reason) -> None:
+    """The rung on which the call stands can never serve it, as was found there."""
+    call.barred = (*call.barred, call.rung)
+    if len(call.rungs) > 1:
+        remember(call, Tried(call.rung, why))
+
+
+def last_able(call: "Call") -> Tried | None:
+    """What was met last at a rung that may serve the call."""
+    return next((one for one in reversed(call.trail) if may_serve(one.rung, call)), None)
 
 
 def remember(call: "Call", tried: Tried) -> None:

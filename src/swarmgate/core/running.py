@@ -19,6 +19,7 @@ from swarmgate.core.queueing import (
     connect,
     crowded_out,
     end,
+    ladder_ends,
     leave,
     leave_and_end,
     names_used_up,
@@ -29,7 +30,7 @@ from swarmgate.core.queueing import (
 )
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
-from swarmgate.core.retry import MOST_RETRIES, Action, CallFacts, RetryDecision, decide
+from swarmgate.core.retry import LADDER_ENDS, MOST_RETRIES, RUNG_MS, Action, CallFacts, RetryDecision, decide
 from swarmgate.core.rungs import UNSENT, Tried, remember
 
 IDLE_MS: Final = 30_000
@@ -271,6 +272,8 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
     reason = _WHY.get(outcome.kind, Reason.TARGET_ERROR)
     key = call.route.key if call.route is not None else ""
     remember(call, Tried(call.rung, reason, key, status, now_ms - call.sent_ms if sent else UNSENT))
+    if not facts.rungs_below and (decision.reason in LADDER_ENDS or decision.at_ms - now_ms > RUNG_MS):
+        ladder_ends(call)
     note = Note(call.attempt, reason, used, outcome, sent, call.rung)
     return (note, *_act(call, outcome, decision, now_ms))
 

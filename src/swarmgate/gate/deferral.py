@@ -15,6 +15,7 @@ from swarmgate.core.lesson import RATE
 from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
+from swarmgate.core.rungs import may_serve
 from swarmgate.core.ticket import kept, sealed
 from swarmgate.gate.answers import Reply, proxy_status, trail
 from swarmgate.gate.served import ServedFields, base_of, exhausted
@@ -81,7 +82,11 @@ class Deferrals:
             "queue": {"position": denied.position, "depth": denied.depth},
             "waited_ms": now_ms - call.arrived_ms,
             "ticket": sealed(kept(call.ticket, denied, now_ms), self.key, call.tenant),
-            "alternatives": [f"{one.target}/{one.model or '*'}" for one in call.rungs[call.rung + 1 :]],
+            "alternatives": [
+                f"{one.target}/{one.model or '*'}"
+                for index, one in enumerate(call.rungs)
+                if index > call.rung and may_serve(index, call)
+            ],
         }
         message = f"{SENTENCES[reason]}{_blocked_by(denied)} Come back in {-(-again_ms // 100) / 10:g} s."
         return Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
