@@ -278,6 +278,24 @@ def test_sc_02_an_error_about_our_key_is_not_shown(status, code, reason):
     asyncio.run(play())
 
 
+def test_with_every_key_dead_the_answer_says_who_can_bring_them_back():
+    async def refuses(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "no", "code": "invalid_api_key"}}, "401 Unauthorized"))
+
+    async def play():
+        async with stage(refuses, TWO.replace(', "second/small"', "")) as on, gpt(on.port) as client:
+            with pytest.raises(openai.APIStatusError):
+                await client.chat.completions.create(**ASK)
+            with pytest.raises(openai.APIStatusError) as caught:
+                await client.chat.completions.create(**ASK)
+            assert caught.value.code == "policy_keys_out"
+            assert "a person must look at them, then `swarmgate resume first --reason WHY`" in caught.value.message
+            assert "return" not in caught.value.message
+            assert len(on.stand_in.hits) == 1
+
+    asyncio.run(play())
+
+
 def test_an_error_inside_a_200_is_no_success():
     async def lies(_stand_in, _hit, writer):
         writer.write(whole(UNARY | {"error": {"message": "no", "type": "invalid_request_error"}}))

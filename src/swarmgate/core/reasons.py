@@ -118,7 +118,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold; make it smaller or raise the limit.",
     Reason.POLICY_CONTEXT_CEILING: "The prompt is longer than its task type may read at once; nothing was sent.",
     Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
-    Reason.POLICY_KEYS_OUT: "Every key of this target is out; the earliest return is given.",
+    Reason.POLICY_KEYS_OUT: "Every key of this target is out.",
     Reason.POLICY_HOST: "The operator does not let this host be called.",
     Reason.POLICY_PORT: "The operator does not let this port be called; `ports` in the host's policy lists those that may.",
     Reason.POLICY_ADDRESS: "The host is, or leads to, an address that may not be called; only an operator's pin can open it.",

@@ -112,7 +112,10 @@ def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:
 
 def ended_said(call: Call, end: End, reason: Reason) -> Said:
     """What is said of a call that ended without an answer of its target that can be shown."""
-    detail = f"Target: {call.rungs[call.rung].target}; sends: {call.attempt}; end: {end.value}."
+    target = call.rungs[call.rung].target
+    detail = f"Target: {target}; sends: {call.attempt}; end: {end.value}."
+    if reason is Reason.POLICY_KEYS_OUT:  # where time brings one back the call is deferred, and told when
+        detail = f"No time brings one back: a person must look at them, then `swarmgate resume {target} --reason WHY`. {detail}"
     return Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
 
 
