@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.engine.loops import new_event_loop
-from swarmgate.http1.cork import MOST_HELD, Cork
+from swarmgate.http1.cork import LONG_BYTES, MOST_HELD, Cork
 
 
 class Wire:
@@ -85,3 +85,14 @@ def test_the_turn_of_a_loop_ends_by_itself(make):
         loop.call_soon(loop.call_soon, loop.call_soon, loop.stop)
         loop.run_forever()
     assert log == ["same turn", (wire, b"a"), (wire, b"b")]
+
+
+def test_what_is_long_leaves_at_once_with_what_was_before_it():
+    """Who is full says so before the next read of whoever feeds it (reliability SE-05)."""
+    log, turn = [], Turn()
+    cork, wire = Cork(turn.later.append), Wire(log)
+    for data in (b"a", bytes(LONG_BYTES + 1), b"b"):
+        cork.write(wire, data)
+    assert [len(data) for _, data in log] == [1, LONG_BYTES + 1]
+    turn.end()
+    assert log[-1] == (wire, b"b")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.cork import MOST_HELD
+from swarmgate.http1.cork import LONG_BYTES, MOST_HELD
 from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
@@ -98,10 +98,10 @@ class Answering(Leaving):
             if payload:  # render.frame and Cork.write, here without their calls
                 cork = self._sweep.cork
                 cork.held.append((self._transport, b"%x\r\n%b\r\n" % (len(payload), payload)))
-                if len(cork.held) == 1:
-                    cork.call_soon(cork.flush)
-                elif len(cork.held) >= MOST_HELD:
+                if len(payload) > LONG_BYTES or len(cork.held) >= MOST_HELD:
                     cork.flush()
+                elif len(cork.held) == 1:
+                    cork.call_soon(cork.flush)
         elif self._out != SILENT:
             self._left -= len(payload)
             self._sweep.cork.write(self._transport, payload)

@@ -10,7 +10,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-MOST_HELD: Final = 64  # writes; at most as many reads of 256 KB wait in one turn
+MOST_HELD: Final = 64  # writes
+LONG_BYTES: Final = (
+    64 * 1024
+)  # what is longer leaves at once: its reader may be full, and whoever feeds it must hear so before its next read
 
 
 def _at_once(act: Callable[[], None]) -> None:
@@ -30,10 +33,10 @@ class Cork:
         """Write later, after everything that was written before."""
         held = self.held
         held.append((transport, data))
-        if len(held) == 1:
-            self.call_soon(self.flush)
-        elif len(held) >= MOST_HELD:
+        if len(data) > LONG_BYTES or len(held) >= MOST_HELD:
             self.flush()
+        elif len(held) == 1:
+            self.call_soon(self.flush)
 
     def flush(self) -> None:
         """Let everything leave; a connection that has begun to close takes nothing more."""
