@@ -138,21 +138,12 @@ class DataOrders:
             "oldest_ms": [(*place, age_ms) for place, age_ms in oldest.items()],
             "reused_permille": self._reused(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
-            "keys_out": self._keys_out(now_ms),
+            "keys_out": keys_out(self._gate.ladders, now_ms),
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
             "turned_away": self._turned_away(),
             "configuration": self.file_trouble,
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }
-
-    def _keys_out(self, now_ms: int) -> list[tuple[str, str, int]]:
-        """Target, key, and for how many ms it is still out; -1 = until a person acts."""
-        back = {
-            (rung.target, key): -1 if seen.back_at_ms >= EXACT else seen.back_at_ms - now_ms
-            for rung in self._gate.ladders.rungs
-            for key, seen in rung.ring.views(now_ms).items()
-        }
-        return [(target, key, left_ms) for (target, key), left_ms in back.items() if left_ms]
 
     def _turned_away(self) -> dict[str, int]:
         """How many requests came in and were no call of anybody, by what they lacked."""
@@ -261,6 +252,17 @@ class DataOrders:
             "free_at_ms": seen.room.free_at_ms,
             "backlog": seen.backlog,
         }
+
+
+def keys_out(ladders: Ladders, now_ms: int) -> list[tuple[str, str, int]]:
+    """Target, key, and for how many ms it is out, for the model for which that is longest; -1 = until a person acts."""
+    back: dict[tuple[str, str], int] = {}
+    for rung in (*ladders.rungs, *ladders.met):
+        for key, seen in rung.ring.views(now_ms).items():
+            place = rung.target, key
+            back[place] = max(seen.back_at_ms, back.get(place, now_ms))
+    out = [(*place, at_ms) for place, at_ms in back.items() if at_ms > now_ms]
+    return [(target, key, -1 if at_ms >= EXACT else at_ms - now_ms) for target, key, at_ms in out]
 
 
 def limits_of(plan: Plan) -> dict[str, Limit]:

@@ -5,7 +5,8 @@ A provider counts by scope (organisation, project, account), not by key: several
 its refusals. So scopes take turns, weighted by what their last answers said remains, and the keys of a scope take turns
 within it. The turns are planned ahead: each scope's picks are spread evenly over the plan and what did not fit is owed
 to it in the next, so shares are exact in the long run and a pick is an index (scanning 20 keys costs 1.3 us).
-One ring serves one model at one provider: an ejection hits the scope there and nowhere else (design 4: Keys).
+One ring serves one model at one provider: an ejection hits the scope there and nowhere else (design 4: Keys). Rings that
+were made from one another (`apart`) have the same keys: what only a person can bring back is out in all of them.
 """
 
 from collections.abc import Iterable
@@ -59,8 +60,8 @@ class _Scope:
         "turn",
     )
 
-    def __init__(self, scope: QuotaScope) -> None:
-        self.keys = list(scope.keys)
+    def __init__(self, scope: QuotaScope, alive: list[str]) -> None:
+        self.keys = alive
         self.quota = scope.quota
         self.turn = 0
         self.owed = _ONE // 2
@@ -85,6 +86,21 @@ class _Scope:
         return (now_ms - self.ramp_from_ms) * (RAMP_STEPS + 1) // RAMP_MS
 
 
+class _Family:
+    """
+    What rings of the same keys share: which keys of each scope are alive.
+
+    `turn` counts deaths and returns: a ring that made its plan at another one makes it anew.
+    """
+
+    __slots__ = ("alive", "scopes", "turn")
+
+    def __init__(self, scopes: tuple[QuotaScope, ...]) -> None:
+        self.scopes = scopes
+        self.alive = [list(scope.keys) for scope in scopes]
+        self.turn = 0
+
+
 class KeyRing:
     """
     The keys of one model at one provider; live, changed only here.
@@ -93,13 +109,14 @@ class KeyRing:
     scopes, or there are more than 4,096 scopes.
     """
 
-    __slots__ = ("_at", "_end", "_plan", "_refills", "_scope_of", "_scopes", "_stale_at_ms")
+    __slots__ = ("_at", "_end", "_family", "_plan", "_planned_turn", "_refills", "_scope_of", "_scopes", "_stale_at_ms")
 
-    def __init__(self, scopes: Iterable[QuotaScope]) -> None:
+    def __init__(self, scopes: Iterable[QuotaScope], family: _Family | None = None) -> None:
+        self._family = family = family or _Family(tuple(scopes))
         self._scopes: list[_Scope] = []
         self._scope_of: dict[str, _Scope] = {}
-        for scope in scopes:
-            live = _Scope(scope)
+        for scope, alive in zip(family.scopes, family.alive, strict=True):
+            live = _Scope(scope, alive)
             self._scopes.append(live)
             for key in scope.keys:
                 if key in self._scope_of:
@@ -108,12 +125,18 @@ class KeyRing:
         if len(self._scopes) > MOST_SCOPES:
             raise BadInput("keys", f"{len(self._scopes)} quota scopes; one ring holds at most {MOST_SCOPES}")
         self._plan: list[_Scope] = []
+        self._planned_turn = family.turn
         self._at = self._end = self._stale_at_ms = 0
         self._refills = False
 
+    def apart(self) -> "KeyRing":
+        """The ring of one more model: what rests for one is in for the other, what dies or is revived does so for both."""
+        return KeyRing((), self._family)
+
     def candidates(self, now_ms: int, n: int = 3) -> tuple[str, ...]:
         """The next key and up to n - 1 alternatives of other scopes, best first; empty if every key is out."""
-        if now_ms >= self._stale_at_ms or (self._at >= self._end and self._refills):
+        is_stale = now_ms >= self._stale_at_ms or self._planned_turn != self._family.turn
+        if is_stale or (self._at >= self._end and self._refills):
             self._make_plan(now_ms)
         at = self._at
         if at >= self._end:
@@ -151,7 +174,7 @@ class KeyRing:
 
     def ready(self, now_ms: int) -> bool:
         """Whether `candidates` would find a key now; takes no turn."""
-        if now_ms >= self._stale_at_ms:
+        if now_ms >= self._stale_at_ms or self._planned_turn != self._family.turn:
             self._make_plan(now_ms)
         return self._at < self._end or self._refills
 
@@ -191,6 +214,7 @@ class KeyRing:
             if key not in scope.keys:
                 return False
             scope.keys.remove(key)
+            self._family.turn += 1
         elif news:
             scope.decided_ms = now_ms
             scope.back_at_ms = now_ms + (outcome.eject_ms or EJECT_MS)
@@ -224,7 +248,7 @@ class KeyRing:
         dead = [key for key, scope in self._scope_of.items() if key not in scope.keys]
         for key in dead:
             self._scope_of[key].keys.append(key)
-            self._stale_at_ms = 0
+            self._family.turn += 1
         return bool(dead)
 
     def _make_plan(self, now_ms: int) -> None:
@@ -232,6 +256,7 @@ class KeyRing:
         probes: list[_Scope] = []
         ready: list[_Scope] = []
         self._stale_at_ms = NEVER_MS
+        self._planned_turn = self._family.turn
         for scope in self._scopes:
             if not scope.keys:
                 continue

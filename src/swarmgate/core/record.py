@@ -173,7 +173,8 @@ class Rung(NamedTuple):
     `window` tells the largest call in tokens that its model takes, or the caller's where it names none, 0 = not known; it is asked when a call may
     step down to it. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
-    sent here, with what a call would take of them.
+    sent here, with what a call would take of them. `apart` makes the ring of one more model, where a rung serves any and its
+    provider counts each for itself.
     """
 
     target: str
@@ -187,6 +188,7 @@ class Rung(NamedTuple):
     window: Callable[[str], int] | None = None
     own: frozenset[str] | None = None
     watched: tuple[tuple[str, Route], ...] = ()
+    apart: Callable[[], Ring] | None = None
 
 
 class Call:

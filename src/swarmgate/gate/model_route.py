@@ -107,7 +107,7 @@ class ModelRoutes:
                 wishes = _wishes(self._identity(head, relay.said), head, relay.path)
                 head.notes[_WISHES] = wishes
             relay.wishes, relay.identity = wishes, wishes.identity
-            rungs = self._ladders.by_model.get(peeked.model) or self._ladders.other(peeked.model)
+            rungs = self._ladders.by_model.get(peeked.model) or self._ladders.called(peeked.model)
             keeper = self.desk.keeper
             scope = None if keeper is None else keeper.scope(head.fields)
             is_doubtful = scope is None and keeper is not None and (keeper.required or _KEY in head.raw)

@@ -99,10 +99,13 @@ class Operator:
 
     def _revive(self, target: str) -> bool:
         """Bring a target's dead keys back, and a host that rests; whether there is such a target."""
-        rings = [rung.ring for rung in self._rungs_of(target)]
-        for ring in rings:
-            if ring.revive():
-                self._pump.room.keys_changed(ring)
+        room = self._pump.room
+        rings = {rung.ring for rung in self._rungs_of(target)}
+        revived = {ring for ring in rings if ring.revive()}
+        if revived:  # so they are for models that were met on the way, which have rings of their own
+            revived |= {ring for call, ring in room.keyless.items() if call.rungs[call.rung].target == target}
+        for ring in revived:
+            room.keys_changed(ring)
         self._pump.wake_ready()
         return bool(rings)
 

@@ -14,6 +14,7 @@ from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.rates import quota_left, read_rates, read_row
 
 EVERY_MS: Final = 250
+MOST_PLACES: Final = 16_384  # models come and go, and with them their rings
 
 
 class Quotas:
@@ -33,6 +34,8 @@ class Quotas:
         place = (ring, key)
         if now_ms < self._next_ms.get(place, 0):
             return None
+        if len(self._next_ms) >= MOST_PLACES:
+            self._next_ms.clear()
         self._next_ms[place] = now_ms + EVERY_MS
         fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.fields.items()}
         if "0" not in fields.values():  # nothing is used up: the first quota alone weighs

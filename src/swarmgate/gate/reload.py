@@ -126,6 +126,6 @@ def _serve(gate: Gate, plan: Plan, renewed: Collection[str]) -> tuple[str, ...]:
 def _kept(rung: Rung, known: Mapping[tuple[str, str], Rung]) -> Rung:
     """The rung with what was learned of its keys, if they are the same."""
     old = known.get((rung.target, rung.model))
-    if old is None or old.routes.keys() != rung.routes.keys():
+    if old is None or old.routes.keys() != rung.routes.keys() or (old.apart is None) != (rung.apart is None):
         return rung
-    return rung._replace(ring=old.ring, retries=old.retries)
+    return rung._replace(ring=old.ring, retries=old.retries, apart=old.apart)

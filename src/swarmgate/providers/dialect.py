@@ -102,6 +102,7 @@ class Dialect:
     `injects_usage`: a stream counts its tokens only if `stream_options.include_usage` asks for it. The first of `rates`
     weighs keys. `errors_in_200` are the places where a body or an event of a 200 may hold an error, as dotted paths.
     `error_header` holds an error's type. `telltales` are headers by which a pasted answer is recognised.
+    `counts_models`: a refusal of one model says nothing of the others.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Dialect:
     error_header: str = ""
     charge: TokenCharge = _USUAL_CHARGE
     counts_by: CountsBy = CountsBy.ACCOUNT
+    counts_models: bool = True
     telltales: tuple[str, ...] = ()
 
     @property

@@ -18,5 +18,6 @@ DIALECT: Dialect = Dialect(
     ),
     charge=TokenCharge(reserves_output=True),
     counts_by=CountsBy.ACCOUNT,
+    counts_models=False,
     telltales=("msh-request-id", "msh-trace-id"),
 )

@@ -68,7 +68,11 @@ class KeyedTarget:
         return (found.context_tokens or 0) if found is not None else 0
 
     def rung(self, model: str) -> Rung:
-        """A deployment: an ejection by one model leaves the others alone, so each has its own ring."""
+        """
+        A deployment: an ejection by one model leaves the others alone, so each has its own ring.
+
+        A deployment of any model makes one for each that is called, unless the provider counts all of them together.
+        """
         scopes = self._target.scopes
         ring = KeyRing([QuotaScope(*scope) for scope in scopes.items()])
         own_of = {key: self._own[scope] for scope, keys in scopes.items() for key in keys}
@@ -77,7 +81,10 @@ class KeyedTarget:
         serves = None if self._dialect is GENERIC else frozenset(self._dialect.paths)
         taken = [frozenset(name for name, _, _ in one.demands(0, 0)) for one in routes.values()]
         own = frozenset.union(*taken) - frozenset.intersection(*taken)
-        return Rung(self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves, own=own)
+        apart = None if named or not self._dialect.counts_models else ring.apart
+        return Rung(
+            self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves, own=own, apart=apart
+        )
 
     def _charge(self) -> Charge:
         """What its provider counts; where it counts output apart, it does so as the output is made."""
