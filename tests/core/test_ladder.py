@@ -164,6 +164,15 @@ def test_without_a_rung_that_can_the_call_is_refused_with_the_last_reason():
     world.check_clean()
 
 
+def test_what_failed_attempts_took_is_no_time_in_line():
+    world = World()
+    call = world.call("x", Life(sends=(((7_000, FAILS),), ((20, OK),))), rungs=(rung("first"), rung("second")))
+    world.run()
+    assert (call.end, call.attempt) == (End.ANSWERED, 2)
+    assert call.sent_ms - call.arrived_ms >= 7_000
+    assert 0 <= call.queued_ms < 2_000
+
+
 def test_an_error_knows_every_attempt():
     world = World()
     sends = (((20, OVERLOADED),), ((30, FAILS._replace(status=503)),), ((40, FAILS),), ((50, FAILS),))

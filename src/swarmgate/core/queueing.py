@@ -30,7 +30,7 @@ from swarmgate.core.events import OwnAnswer, StoreLost
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
-from swarmgate.core.rungs import Tried, bar, count_fit, last_able, pass_over_rest, remember, stand_on, step_to
+from swarmgate.core.rungs import Tried, bar, count_fit, last_able, pass_over_rest, remember, sent_for, stand_on, step_to
 
 RENEW_MS: Final = 30_000
 CANDIDATES: Final = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
@@ -151,6 +151,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     call.reserved_left = call.reserve
     call.delivered = False
     call.sent_ms = now_ms
+    call.queued_ms = now_ms - call.arrived_ms - (sent_for(call.trail) if call.trail else 0)
     call.alarm_ms = now_ms + min(call.content_ms, RENEW_MS)
     call.state = _SENDING
     return (_new(Intent, (call.attempt,)), SEND)

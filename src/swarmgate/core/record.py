@@ -225,6 +225,7 @@ class Call:
         "old_tokens",
         "other_key_tried",
         "prompt",
+        "queued_ms",
         "rank",
         "reason",
         "reserve",
@@ -309,6 +310,7 @@ class Call:
     asked_turn: int  # of the room
     old_tokens: int
     sent_ms: int
+    queued_ms: int  # until then, without what earlier sends took
     alarm_ms: int  # when the sweep wakes the call; 0 = never
     end: End | None
     reason: Reason | None
@@ -331,7 +333,7 @@ class Call:
         self.committed = self.crowded = self.delivered = False
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
         self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.whole_ms = 0
-        self.reserved_left = self.old_tokens = self.sent_ms = self.alarm_ms = 0
+        self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0
         self.trail = self.barred = self.costs = self.standing = self.offered = ()
         self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 

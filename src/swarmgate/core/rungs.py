@@ -98,9 +98,6 @@ def remember(call: "Call", tried: Tried) -> None:
     call.trail = (*call.trail[1 - MOST_TOLD :], tried)
 
 
-def told(call: "Call") -> tuple[Tried, ...]:
-    """What was tried, and every rung below that can never serve the call: where none can, nobody steps down to find out."""
-    tried = {one.rung for one in call.trail}
-    below = [index for index in range(call.rung + 1, len(call.rungs)) if index not in tried]
-    unfit_below = [Tried(index, reason) for index in below if (reason := _unfit_at(index, call)) is not None]
-    return (*call.trail, *unfit_below)
+def sent_for(trail: tuple[Tried, ...]) -> int:
+    """For how long the attempts in a trail ran: the call was not in line then."""
+    return sum([max(0, one.ms) for one in trail])

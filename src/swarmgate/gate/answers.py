@@ -13,7 +13,6 @@ from swarmgate.core.commands import End
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
-from swarmgate.core.rungs import told
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.gate.identity import Unattributed
 from swarmgate.gate.shapes import OPENAI, Said, Shape
@@ -142,7 +141,7 @@ def nearest_models(model: str, names: Sequence[str]) -> str:
 
 def trail(call: Call) -> dict[str, object]:
     """Every attempt of a call that failed and every rung that was passed over, if there were any."""
-    listed = [
+    told = [
         {
             "rung": one.rung,
             "target": call.rungs[one.rung].target,
@@ -152,9 +151,9 @@ def trail(call: Call) -> dict[str, object]:
             "reason": one.reason.value,
             "ms": one.ms if one.ms >= 0 else None,
         }
-        for one in told(call)
+        for one in call.trail
     ]
-    return {"attempts": listed} if listed else {}
+    return {"attempts": told} if told else {}
 
 
 def with_trail(body: bytes, call: Call) -> bytes:

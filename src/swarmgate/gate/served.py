@@ -60,7 +60,7 @@ class ServedFields:
     def lines(self, call: Call) -> bytes:
         """What is known of a call when its answer begins, as lines of a head."""
         rung, route = call.rungs[call.rung], call.route
-        said = _CALL % (call.id.encode(), call.attempt, call.rung, call.sent_ms - call.arrived_ms)
+        said = _CALL % (call.id.encode(), call.attempt, call.rung, call.queued_ms)
         if model := rung.model or call.model:  # nobody reads which one a file or a batch is for
             said += _model_line(model)
         if route is None:

@@ -99,7 +99,7 @@ class Forward(Streaming):
         headers += (
             (b"x-swarmgate-request-id", call.id.encode()),  # under a name that no host uses
             (b"x-swarmgate-attempts", b"%d" % call.attempt),
-            (b"x-swarmgate-queue-ms", b"%d" % (call.sent_ms - call.arrived_ms)),
+            (b"x-swarmgate-queue-ms", b"%d" % call.queued_ms),
         )
         if head.status >= 400:
             headers.append(answers.theirs(head.status))

@@ -137,8 +137,15 @@ def call_row(call: Call, now_ms: int) -> dict[str, object]:
         "attempts": call.attempt,
         "retries": call.retries,
         "age_ms": now_ms - call.arrived_ms,
-        "queue_ms": None if call.end and not call.sent_ms else (call.sent_ms or now_ms) - call.arrived_ms,
+        "queue_ms": _queue_ms(call, now_ms),
     }
+
+
+def _queue_ms(call: Call, now_ms: int) -> int | None:
+    """For how long it was in line, without what failed attempts took; None if it ended there."""
+    if call.sent_ms:
+        return call.queued_ms
+    return None if call.end else now_ms - call.arrived_ms
 
 
 def _until_ms(call: Call, now_ms: int) -> int | None:
