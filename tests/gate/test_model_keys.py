@@ -1,7 +1,5 @@
 """One model's refusal on a route for any model: the others keep their keys, unless the refusal is the key's."""
 
-from types import SimpleNamespace
-
 import pytest
 from stage import UNARY, warm, whole
 from test_front import request
@@ -16,6 +14,7 @@ from swarmgate.gate.quotas import MOST_PLACES, Quotas
 from swarmgate.gate.reload import kinds, reload
 from swarmgate.gate.view.finder import ModelFinder
 from swarmgate.gate.view.plans import PlanStep
+from swarmgate.http1.head import parse_response
 from swarmgate.providers.tables import dialect_named
 from swarmgate.wiring import plan
 
@@ -134,7 +133,7 @@ def test_metrics_tell_of_a_key_the_longest_time_that_it_is_out():
 
 
 def test_what_is_remembered_of_readings_is_bounded():
-    quotas = Quotas(dialect_named("openai"))
+    quotas, head = Quotas(dialect_named("openai")), parse_response(b"HTTP/1.1 200 OK\r\n\r\n")
     for _ in range(MOST_PLACES + 9):
-        quotas.left(KeyRing(()), "a", SimpleNamespace(fields={}), 1, lambda: 1)
+        quotas.left(KeyRing(()), "a", head, 1, lambda: 1)
     assert len(quotas._next_ms) <= MOST_PLACES
