@@ -48,7 +48,7 @@ seeds: $(READY)
 soak: $(READY)
 	$(BIN)/python -m pytest -m soak -rP --timeout 1800
 
-bench: $(READY) $(COMPILED)
+bench: $(READY) $(COMPILED)/.made
 	$(BIN)/python benchmarks/run.py
 
 demo: $(RUNS)
@@ -57,16 +57,17 @@ demo: $(RUNS)
 up: $(RUNS)
 	$(BIN)/swarmgate up
 
-$(COMPILED): $(RUNS) $(shell find src -name '*.py') hatch_build.py  # the same program, its hot modules translated to C
+$(COMPILED)/.made: $(RUNS) $(shell find src -name '*.py') hatch_build.py  # the same program, its hot modules translated to C
 	@echo "compiling swarmgate: two to three minutes"
 	rm -rf $(COMPILED) dist
 	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(PYTHON) -m venv $(COMPILED)
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt "swarmgate[plots] @ file://$$(echo $(CURDIR)/dist/*.whl)"
+	touch $@
 
-compiled: $(COMPILED)
+compiled: $(COMPILED)/.made
 
-test-compiled: $(READY) $(COMPILED)
+test-compiled: $(READY) $(COMPILED)/.made
 	PYTHONPATH=$$($(COMPILED)/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))') \
 	$(BIN)/python -m pytest -n 3 -m "not peers and not seeds and not soak and not interpreted" $(TESTS)
 

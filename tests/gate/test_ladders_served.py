@@ -166,11 +166,12 @@ def test_a_rung_that_speaks_otherwise_is_passed_over():
     asyncio.run(play())
 
 
+async def overloaded(_stand_in, _hit, writer):
+    writer.write(whole(OVERLOADED, "529 Overloaded"))
+
+
 def test_an_error_tells_of_the_rung_that_could_not_serve_too():
     chat_only = TWO.replace("[routes]", 'provider = "moonshot"\n\n[routes]')
-
-    async def overloaded(_stand_in, _hit, writer):
-        writer.write(whole(OVERLOADED, "529 Overloaded"))
 
     async def play():
         async with stage(overloaded, chat_only) as on, claude(on.port) as client:
@@ -189,9 +190,6 @@ def test_an_error_tells_of_the_rung_that_could_not_serve_too():
 
 def test_a_last_rung_with_too_small_a_limit_leaves_the_word_to_the_first():
     small = TWO.replace("[routes]", 'limits = ["90 tokens per 1m"]\nlargest_tokens = 20\n\n[routes]')
-
-    async def overloaded(_stand_in, _hit, writer):
-        writer.write(whole(OVERLOADED, "529 Overloaded"))
 
     async def play():
         async with stage(overloaded, small) as on, gpt(on.port) as client:

@@ -45,9 +45,8 @@ class State(Enum):
         return _PUBLIC[self]
 
 
-IN_LINE: Final = frozenset(
-    {State.CONNECTING, State.ASKING, State.WAITING, State.BACKOFF}
-)  # nothing of it is on the wire
+# Nothing of it is on the wire.
+IN_LINE: Final = frozenset({State.CONNECTING, State.ASKING, State.WAITING, State.BACKOFF})
 _PUBLIC: Final = {
     State.NEW: "queued",
     State.CONNECTING: "queued",
