@@ -48,3 +48,15 @@ def test_a_person_brings_it_back_for_all():
     assert one.revive()
     assert picks(other, 4) == picks(one, 4) == {"a1", "a2", "b"}
     assert not other.revive()
+
+
+def test_where_all_models_are_counted_together_there_is_one_ring():
+    ring = KeyRing([QuotaScope("a", ("a1", "a2"))], together=True)
+    assert ring.apart() is ring
+
+
+def test_rings_count_alike_that_have_the_same_keys_in_the_same_accounts():
+    one, other = two()
+    assert one.counts == other.counts == two()[0].counts
+    assert one.counts != KeyRing([QuotaScope("a", ("a1",)), QuotaScope("b", ("b", "a2"))]).counts
+    assert one.counts != KeyRing([QuotaScope("a", ("a1", "a2")), QuotaScope("b", ("b",))], together=True).counts

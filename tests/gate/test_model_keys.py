@@ -1,4 +1,4 @@
-"""One model's refusal on a route for any model: the others keep their keys, unless the refusal is the key's."""
+"""One model's refusal leaves the other models of its target their keys, unless the refusal is the key's."""
 
 import pytest
 from stage import UNARY, warm, whole
@@ -25,6 +25,7 @@ keys = { a = "env:KEY" }
 """
 TWO_KEYS = TEXT.replace('"env:KEY" }', '"env:KEY", b = "env:KEY" }')
 PREFIX = '[routes]\n"x*" = "up/*"\n"y*" = "up/*"\n'
+NAMED = '[routes]\none = "up/one"\ntwo = "up/two"\n'
 LIMITED = whole({"error": {"message": "Rate limit"}}, "429 Too Many Requests", "retry-after: 60\r\n")
 REFUSED = whole({"error": {"message": "no", "code": "invalid_api_key"}}, "401 Unauthorized")
 OK, DEFERRED = 200, 429
@@ -64,9 +65,10 @@ def test_a_refusal_of_one_model_leaves_the_others_their_key(text):
     assert ask(bench, "x-1") == (OK, 1)
 
 
+@pytest.mark.parametrize("routes", ["", NAMED], ids=["any", "named"])
 @pytest.mark.parametrize("met", [False, True])
-def test_a_key_that_is_refused_is_refused_for_all_until_a_person_acts(met):
-    bench = made()
+def test_a_key_that_is_refused_is_refused_for_all_until_a_person_acts(met, routes):
+    bench = made(TEXT + routes)
     if met:
         assert ask(bench, "two") == (OK, 1)
     assert ask(bench, "one", REFUSED)[1] == 1
@@ -75,8 +77,9 @@ def test_a_key_that_is_refused_is_refused_for_all_until_a_person_acts(met):
     assert ask(bench, "two") == (OK, 1)
 
 
-def test_where_the_provider_counts_all_models_together_they_rest_together():
-    bench = made(TEXT + 'provider = "moonshot"\n')
+@pytest.mark.parametrize("routes", ["", NAMED], ids=["any", "named"])
+def test_where_the_provider_counts_all_models_together_they_rest_together(routes):
+    bench = made(TEXT + 'provider = "moonshot"\n' + routes)
     assert ask(bench, "one", LIMITED) == (DEFERRED, 1)
     assert ask(bench, "two") == (DEFERRED, 0)
 

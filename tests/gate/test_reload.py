@@ -30,8 +30,8 @@ ASK = (
 class Running:
     """A gate and what it was told last."""
 
-    def __init__(self):
-        self.bench = Bench(TEXT)
+    def __init__(self, text=TEXT):
+        self.bench = Bench(text)
         warm(self.bench.gate)
 
     @property
@@ -92,6 +92,37 @@ def test_keys_that_are_out_stay_out_unless_they_were_renewed():
     assert gate.bench.gate.ladders.other("m")[0].ring is ring
     gate.reload(TEXT, renewed=["up"])
     assert gate.bench.gate.ladders.other("m")[0].ring is not ring
+
+
+def rings_of(gate, *models):
+    return [gate.bench.gate.ladders.ladders[model][0].ring for model in models]
+
+
+@pytest.mark.parametrize("provider", ["", 'provider = "moonshot"\n'], ids=["apart", "together"])
+def test_a_model_that_is_new_at_a_target_knows_what_is_known_of_its_keys(provider):
+    text = TEXT.replace("[agents]", provider + "[agents]")
+    gate = Running(text + '[routes]\nm = "up/m"\n')
+    (before,) = rings_of(gate, "m")
+    before.observe("one", classify(Signal(429)), 1, 2)
+    gate.reload(text + '[routes]\nn = "up/n"\nm = ["up/m"]\nagain = ["up/n", "up/m"]\n')
+    m, n, again = rings_of(gate, "m", "n", "again")
+    assert m is before
+    assert n is again
+    assert n.ready(3) is not bool(provider)  # a 429 is the model's own, where its provider counts models apart
+    m.observe("one", classify(Signal(401)), 4, 5)
+    assert n.back_at_ms(6) is None
+    gate.reload(text + '[routes]\nl = "up/l"\n')
+    assert rings_of(gate, "l")[0].back_at_ms(7) is None
+    gate.reload(text + '[routes]\nl = "up/l"\n', renewed=["up"])
+    assert rings_of(gate, "l")[0].ready(8)
+
+
+def test_another_way_to_count_begins_anew():
+    routes = '[routes]\nm = "up/m"\nn = "up/n"\n'
+    gate = Running(TEXT + routes)
+    gate.reload(TEXT.replace("[agents]", 'provider = "moonshot"\n[agents]') + routes)
+    m, n = rings_of(gate, "m", "n")
+    assert m is n
 
 
 def test_the_same_again_changes_nothing():

@@ -6,7 +6,8 @@ its refusals. So scopes take turns, weighted by what their last answers said rem
 within it. The turns are planned ahead: each scope's picks are spread evenly over the plan and what did not fit is owed
 to it in the next, so shares are exact in the long run and a pick is an index (scanning 20 keys costs 1.3 us).
 One ring serves one model at one provider: an ejection hits the scope there and nowhere else (design 4: Keys). Rings that
-were made from one another (`apart`) have the same keys: what only a person can bring back is out in all of them.
+were made from one another (`apart`) have the same keys: what only a person can bring back is out in all of them. Where a
+provider counts all models together, one ring serves all of them.
 """
 
 from collections.abc import Iterable
@@ -90,13 +91,15 @@ class _Family:
     """
     What rings of the same keys share: which keys of each scope are alive.
 
-    `turn` counts deaths and returns: a ring that made its plan at another one makes it anew.
+    `turn` counts deaths and returns: a ring that made its plan at another one makes it anew. `together` = there is one
+    ring only, for all models.
     """
 
-    __slots__ = ("alive", "scopes", "turn")
+    __slots__ = ("alive", "scopes", "together", "turn")
 
-    def __init__(self, scopes: tuple[QuotaScope, ...]) -> None:
+    def __init__(self, scopes: tuple[QuotaScope, ...], *, together: bool) -> None:
         self.scopes = scopes
+        self.together = together
         self.alive = [list(scope.keys) for scope in scopes]
         self.turn = 0
 
@@ -111,8 +114,8 @@ class KeyRing:
 
     __slots__ = ("_at", "_end", "_family", "_plan", "_planned_turn", "_refills", "_scope_of", "_scopes", "_stale_at_ms")
 
-    def __init__(self, scopes: Iterable[QuotaScope], family: _Family | None = None) -> None:
-        self._family = family = family or _Family(tuple(scopes))
+    def __init__(self, scopes: Iterable[QuotaScope], family: _Family | None = None, *, together: bool = False) -> None:
+        self._family = family = family or _Family(tuple(scopes), together=together)
         self._scopes: list[_Scope] = []
         self._scope_of: dict[str, _Scope] = {}
         for scope, alive in zip(family.scopes, family.alive, strict=True):
@@ -131,7 +134,12 @@ class KeyRing:
 
     def apart(self) -> "KeyRing":
         """The ring of one more model: what rests for one is in for the other, what dies or is revived does so for both."""
-        return KeyRing((), self._family)
+        return self if self._family.together else KeyRing((), self._family)
+
+    @property
+    def counts(self) -> tuple[tuple[QuotaScope, ...], bool]:
+        """How its keys are counted: their scopes, and whether all models are taken together."""
+        return self._family.scopes, self._family.together
 
     def candidates(self, now_ms: int, n: int = 3) -> tuple[str, ...]:
         """The next key and up to n - 1 alternatives of other scopes, best first; empty if every key is out."""

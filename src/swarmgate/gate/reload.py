@@ -16,6 +16,7 @@ from swarmgate.core.callers import AGENT
 from swarmgate.core.compiler import WAY, Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.kernel import shape
+from swarmgate.core.keys import KeyRing
 from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import Rung
 from swarmgate.core.routing import Budget
@@ -108,7 +109,8 @@ def _set(gate: Gate, book: Book, name: str, limits: Limits) -> bool:
 def _serve(gate: Gate, plan: Plan, renewed: Collection[str]) -> tuple[str, ...]:
     """Swap what calls are begun with; calls in flight keep what they began with. Learned budgets that moved by it."""
     known = {(rung.target, rung.model): rung for rung in gate.ladders.rungs if rung.target not in renewed}
-    ladders = {name: tuple(_kept(rung, known) for rung in rungs) for name, rungs in plan.ladders.ladders.items()}
+    kin = {rung.target: rung for rung in known.values()}
+    ladders = {name: tuple(_kept(rung, known, kin) for rung in rungs) for name, rungs in plan.ladders.ladders.items()}
     gate.ladders.replace(ladders)
     gate.targets.update(plan.targets)  # a target that is gone may still be asked for by a call that retries
     gate.pump.room.line_of.update(plan.lines)
@@ -123,9 +125,17 @@ def _serve(gate: Gate, plan: Plan, renewed: Collection[str]) -> tuple[str, ...]:
     return moved
 
 
-def _kept(rung: Rung, known: Mapping[tuple[str, str], Rung]) -> Rung:
-    """The rung with what was learned of its keys, if they are the same."""
-    old = known.get((rung.target, rung.model))
-    if old is None or old.routes.keys() != rung.routes.keys() or (old.apart is None) != (rung.apart is None):
+def _kept(rung: Rung, known: dict[tuple[str, str], Rung], kin: Mapping[str, Rung]) -> Rung:
+    """The rung with what was learned of its keys, if they are the same; a model that is new there knows what is the keys'."""
+    old = known.get((rung.target, rung.model)) or kin.get(rung.target)
+    if old is None or not (isinstance(old.ring, KeyRing) and isinstance(rung.ring, KeyRing)):
         return rung
-    return rung._replace(ring=old.ring, retries=old.retries, apart=old.apart)
+    if old.ring.counts != rung.ring.counts:
+        return rung
+    ring, apart = old.ring, old.apart
+    if old.model != rung.model:
+        ring = old.ring.apart()
+        apart = None if rung.apart is None else ring.apart
+    kept = rung._replace(ring=ring, retries=old.retries, apart=apart)
+    known[rung.target, rung.model] = kept  # it may stand in several ladders
+    return kept

@@ -30,13 +30,19 @@ def dialect_at(target: Target) -> Dialect:
 
 
 class KeyedTarget:
-    """One target with its keys: what every rung at it shares."""
+    """
+    One target with its keys: what every rung at it shares.
+
+    A key that is dead is so for all its models; a 429 is one model's own, unless the provider counts all of them together.
+    """
 
     def __init__(self, name: str, target: Target, kinds: Mapping[str, BudgetKind]) -> None:
         self._name = name
         self._target = target
         self._retries = RetryBudget()
         self._dialect = dialect_at(target)
+        together = not self._dialect.counts_models
+        self._ring = KeyRing([QuotaScope(*scope) for scope in target.scopes.items()], together=together)
         self._shared = [self._budget(name, quota, "", kinds) for quota in target.limits]
         self._own = {
             scope: [
@@ -74,7 +80,7 @@ class KeyedTarget:
         A deployment of any model makes one for each that is called, unless the provider counts all of them together.
         """
         scopes = self._target.scopes
-        ring = KeyRing([QuotaScope(*scope) for scope in scopes.items()])
+        ring = self._ring.apart()
         own_of = {key: self._own[scope] for scope, keys in scopes.items() for key in keys}
         routes = {key: route(key, [*self._shared, *own_of[key]]) for key in self._target.keys}
         named = "" if model == ANY_MODEL else model
