@@ -29,6 +29,6 @@ def test_what_is_allowed_fits(open_files, targets, asked):
     except BadInput as bad:
         assert str(open_files) in bad.reason  # noqa: PT017  either may happen
     callers = asked or (1 if refused else found)
-    fits = callers + min(callers, DEFAULT_LIMITS.size * targets) + 1_024 <= open_files
+    fits = callers + min(callers, DEFAULT_LIMITS.most * targets) + 1_024 <= open_files
     assert refused is not fits
     assert refused or found == asked or (asked is None and found <= MOST)

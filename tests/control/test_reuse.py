@@ -1,4 +1,4 @@
-"""How often a target's pool had a connection ready, as metrics are told."""
+"""How often a target's pool had a connection ready, and how many it keeps, as metrics are told."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,10 @@ HERE, THERE = Origin("http", "a", 80), Origin("http", "b", 80)
 )
 def test_pools_that_were_used_are_told(uses, dials, told):
     orders = object.__new__(DataOrders)
-    pools = {HERE: SimpleNamespace(pool=SimpleNamespace(uses=uses, dials=dials))}
+    demand = SimpleNamespace(size=13, mean_permille=9_500)
+    pools = {HERE: SimpleNamespace(pool=SimpleNamespace(uses=uses, dials=dials), demand=demand)}
     targets = {"here": SimpleNamespace(origin=HERE), "there": SimpleNamespace(origin=THERE)}
     orders._gate = SimpleNamespace(upstreams=SimpleNamespace(hosts=pools), targets=targets)
-    assert orders._reused() == told
+    assert orders._pools() == {
+        name: {"reused_permille": permille, "size": 13, "mean_permille": 9_500} for name, permille in told.items()
+    }

@@ -22,7 +22,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
     gauges = {
         "open": {"queued": waiting},
         "oldest_ms": [["openai", "P1", 4_000]],
-        "reused_permille": {"openai": 900},
+        "pools": {"openai": {"reused_permille": 900, "size": 8, "mean_permille": 100}},
         "retries_left": [("openai", "m", 10)],
         "keys_out": [("openai", "k1", 4_000)],
         "watched": [],

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarmgate.core.errors import BadInput
-from swarmgate.core.pool_size import FEWEST, MOST, pool_size
+from swarmgate.core.pool_size import FEWEST, MOST, pool_size, with_spare
 
 amounts = st.integers(0, 10**12)
 
@@ -33,3 +33,8 @@ def test_nonsense_is_refused(arguments, field):
     with pytest.raises(BadInput) as refusal:
         pool_size(*arguments)
     assert refusal.value.field == field
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_factors_or_their_product_lead_to_the_same(peak_per_minute, response_ms):
+    assert pool_size(peak_per_minute, response_ms) == with_spare(peak_per_minute * response_ms, 60_000, FEWEST, MOST)

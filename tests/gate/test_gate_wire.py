@@ -70,7 +70,7 @@ def test_why_there_will_be_no_whole_answer(fault, committed, told):
 def test_who_waits_for_a_connection_waits_by_class():
     bench = Bench(TARGET.format(port=9))
     warm(bench.gate)
-    bench.gate.upstreams.limits = PoolLimits(size=1)
+    bench.gate.upstreams.limits = PoolLimits(most=1)
     clients = []
     for rank in (1, 2, 2, 1, 0):
         client = Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)

@@ -3,14 +3,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
+from swarmgate.http1.pool import EXTRA_MS, NOTHING, Pool, PoolFull, Todo
 
-SIZE, IDLE_MS, MAX_WAITING = 3, 100, 5
+MOST, IDLE_MS, MAX_WAITING = 3, 3 * EXTRA_MS, 5
 LONG_MS = 10**9
 
 
 def make() -> Pool[str, str]:
-    return Pool(SIZE, idle_ms=IDLE_MS, max_waiting=MAX_WAITING)
+    return Pool(MOST, idle_ms=IDLE_MS, max_waiting=MAX_WAITING)
 
 
 def test_the_first_call_dials_and_gets_what_was_dialled():
@@ -48,8 +48,22 @@ def test_the_coldest_expire_and_never_serve():
     pool.ask("a", 0)
     pool.opened("c1", 0)
     pool.give_back("c1", 10, LONG_MS)
-    assert pool.expire(10 + IDLE_MS - 1) == NOTHING
+    assert pool.expire(10 + IDLE_MS - 1, MOST) == NOTHING
     assert pool.ask("b", 10 + IDLE_MS) == Todo([], 1, ["c1"])
+
+
+def test_beyond_its_size_the_coldest_go_first_and_soon_and_what_is_leased_stays():
+    pool = make()
+    for name in ("a", "b", "c"):
+        pool.ask(name, 0)
+        pool.opened(f"on {name}", 0)
+    pool.give_back("on a", 10, LONG_MS)
+    pool.give_back("on b", 20, LONG_MS)
+    assert pool.expire(10 + EXTRA_MS - 1, 1) == NOTHING
+    assert pool.expire(20 + EXTRA_MS, 2) == Todo([], 0, ["on a"])
+    assert pool.expire(20 + EXTRA_MS, 2) == NOTHING
+    assert pool.expire(20 + EXTRA_MS, 0) == Todo([], 0, ["on b"])
+    assert pool.in_use == pool.open == 1
 
 
 def test_a_failed_dial_is_told_to_the_call_that_waited_longest():
@@ -129,6 +143,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         super().__init__()
         self.pool, self.now_ms, self.serial = make(), 0, 0
         self.lines, self.leased, self.idle, self.dialling = [[], [], []], {}, {}, 0
+        self.idle_since = {}
 
     @property
     def waiting(self):
@@ -150,10 +165,21 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
             self.leased[connection] = waiter
         self.dialling += todo.dial
 
-    @rule(passed_ms=st.integers(0, IDLE_MS))
-    def time_passes(self, passed_ms):
+    @property
+    def total(self):
+        return len(self.leased) + len(self.idle) + self.dialling
+
+    @rule(passed_ms=st.integers(0, IDLE_MS), size=st.integers(0, MOST))
+    def time_passes(self, passed_ms, size):
+        """What closes was idle: for too long, or beyond the size for some time; nothing else of that kind stays."""
         self.now_ms += passed_ms
-        self.carry_out(self.pool.expire(self.now_ms))
+        cold_ms = self.now_ms - EXTRA_MS
+        todo = self.pool.expire(self.now_ms, size)
+        for connection in todo.close:
+            is_extra = self.total > size and self.idle_since[connection] <= cold_ms
+            assert self.idle.pop(connection) <= self.now_ms or is_extra
+        self.carry_out(todo._replace(close=[]))
+        assert self.total <= size or all(self.idle_since[connection] > cold_ms for connection in self.idle)
 
     @precondition(lambda self: len(self.waiting) < MAX_WAITING)
     @rule(rank=st.integers(0, 2))
@@ -174,7 +200,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def opened(self):
         self.dialling -= 1
         connection = self.name()
-        self.idle[connection] = self.now_ms + IDLE_MS
+        self.idle[connection], self.idle_since[connection] = self.now_ms + IDLE_MS, self.now_ms
         self.carry_out(self.pool.opened(connection, self.now_ms))
 
     @precondition(lambda self: self.dialling)
@@ -190,7 +216,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def give_back(self, data, keep_ms):
         connection = data.draw(st.sampled_from(sorted(self.leased)))
         del self.leased[connection]
-        self.idle[connection] = self.now_ms + min(IDLE_MS, keep_ms)
+        self.idle[connection], self.idle_since[connection] = self.now_ms + min(IDLE_MS, keep_ms), self.now_ms
         self.carry_out(self.pool.give_back(connection, self.now_ms, keep_ms))
 
     @precondition(lambda self: self.leased)
@@ -211,11 +237,10 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
 
     @invariant()
     def bounded_and_nobody_waits_beside_room(self):
-        total = len(self.leased) + len(self.idle) + self.dialling
-        assert total <= SIZE
+        assert self.total <= MOST
         assert not (self.waiting and self.idle)
-        assert self.dialling >= len(self.waiting) or total == SIZE
-        assert self.pool.is_empty is (not self.waiting and total == 0)
+        assert self.dialling >= len(self.waiting) or self.total == MOST
+        assert self.pool.is_empty is (not self.waiting and self.total == 0)
 
 
 TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase

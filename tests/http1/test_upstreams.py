@@ -46,7 +46,7 @@ def make(limits: PoolLimits, find=locate) -> Upstreams:
 def test_a_full_pool_serves_its_line_in_order_over_few_connections(loop_name):
     async def scenario():
         async with Target(lambda transport, request: transport.write(SIZED)) as target:
-            upstreams = make(PoolLimits(size=2))
+            upstreams = make(PoolLimits(most=2))
             origin = Origin("http", "127.0.0.1", target.port)
             callers = [Caller() for _ in range(10)]
             for caller in callers:
@@ -83,10 +83,76 @@ def test_idle_connections_expire_and_empty_pools_are_forgotten(loop_name):
     run(loop_name, scenario)
 
 
+@on_both_loops
+def test_a_pool_is_as_large_as_was_measured_and_a_burst_beyond_it_is_not_kept(loop_name):
+    async def scenario():
+        async with Target(lambda transport, request: None) as target:
+            upstreams = make(PoolLimits())
+            origin = Origin("http", "127.0.0.1", target.port)
+
+            async def occupy(count):
+                callers = [Caller() for _ in range(count)]
+                for caller in callers:
+                    upstreams.connect(origin, caller)
+                await eventually(lambda: all(caller.end for caller in callers))
+                return callers
+
+            def release(callers):
+                for caller in callers:
+                    caller.end.release()
+
+            def pass_seconds(seconds):
+                for _ in range(seconds):
+                    upstreams.sweep.look(upstreams.sweep.now_ms + 1_000)
+
+            still, brief = await occupy(20), await occupy(20)
+            host = upstreams.hosts[origin]
+            pass_seconds(10)
+            assert (host.demand.mean_permille, host.demand.size) == (40_000, 52)
+            release(brief)
+            pass_seconds(15)
+            await eventually(lambda: host.pool.open == 40)  # all of them within the size
+            pass_seconds(300)
+            assert (host.demand.mean_permille, host.demand.size) == (20_000, 26)
+            release(await occupy(30))  # more than the size, and nobody waits for it
+            pass_seconds(9)
+            assert host.pool.open == 50
+            pass_seconds(1)
+            await eventually(lambda: host.pool.open == 26)
+            assert host.pool.in_use == len(still)
+            release(still)
+            upstreams.close()
+
+    run(loop_name, scenario)
+
+
+@on_both_loops
+def test_what_a_pool_measured_is_remembered_when_it_is_empty(loop_name):
+    async def scenario():
+        async with Target(lambda transport, request: None) as target:
+            upstreams = make(PoolLimits(idle_ms=1_000))
+            origin, callers = Origin("http", "127.0.0.1", target.port), [Caller() for _ in range(10)]
+            for caller in callers:
+                upstreams.connect(origin, caller)
+            await eventually(lambda: all(caller.end for caller in callers))
+            for second in range(320):
+                if second == 10:
+                    for caller in callers:
+                        caller.end.release()
+                if second == 20:
+                    await eventually(lambda: upstreams.hosts[origin].pool.is_empty)
+                    assert upstreams.hosts[origin].demand.size == 13
+                upstreams.sweep.look(upstreams.sweep.now_ms + 1_000)
+            assert not upstreams.hosts
+            upstreams.close()
+
+    run(loop_name, scenario)
+
+
 def test_a_connection_found_closed_is_replaced_before_anybody_uses_it():
     async def scenario():
         async with Target(lambda transport, request: transport.write(SIZED)) as target:
-            upstreams = make(PoolLimits(size=1))
+            upstreams = make(PoolLimits(most=1))
             origin, first, second, third = Origin("http", "127.0.0.1", target.port), Caller(), Caller(), Caller()
             upstreams.connect(origin, first)
             await eventually(lambda: first.end)
@@ -105,7 +171,7 @@ def test_a_connection_found_closed_is_replaced_before_anybody_uses_it():
 
 def test_faults_reach_each_waiting_call_once_however_long_the_line():
     async def scenario():
-        upstreams = make(PoolLimits(size=3, max_waiting=2000), lambda origin, located: located(Fault.RESOLVE_FAILED))
+        upstreams = make(PoolLimits(most=3, max_waiting=2000), lambda origin, located: located(Fault.RESOLVE_FAILED))
         callers = [Caller() for _ in range(2001)]
         for caller in callers:
             upstreams.connect(Origin("http", "nowhere", 80), caller)

@@ -118,12 +118,15 @@ def test_the_gate_as_it_stands():
     assert not [name for name, _ in scraped(metrics) if name in {"swarmgate_open_calls", "swarmgate_backlog_calls"}]
 
 
-def test_how_often_a_connection_was_ready():
+def test_how_often_a_connection_was_ready_and_how_many_a_pool_keeps():
     metrics = Metrics(cheap)
-    metrics.pools({"openai": 950, "gone": 1})
-    metrics.pools({"openai": 910})
+    pool = {"reused_permille": 950, "size": 260, "mean_permille": 199_500}
+    metrics.pools({"openai": pool, "gone": pool})
+    metrics.pools({"openai": pool | {"reused_permille": 910}})
     assert value(metrics, "pool_reuse_ratio", target="openai") == 0.91
-    assert ("swarmgate_pool_reuse_ratio", (("target", "gone"),)) not in scraped(metrics)
+    assert value(metrics, "pool_size", target="openai") == 260
+    assert value(metrics, "pool_mean_in_use", target="openai") == 199.5
+    assert not [name for name, labels in scraped(metrics) if ("target", "gone") in labels]
 
 
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=60))

@@ -33,7 +33,7 @@ def connections(asked: int | None, targets: int, open_files: int) -> int:
     Errors: `BadInput` with the numbers if what was asked for does not fit beside the connections to targets.
     """
     left = open_files - _SPARE
-    fits = max(left - targets * DEFAULT_LIMITS.size, left // 2)  # a call has one connection on each side
+    fits = max(left - targets * DEFAULT_LIMITS.most, left // 2)  # a call has one connection on each side
     kept = open_files - fits
     if asked is None:
         if fits < 1:

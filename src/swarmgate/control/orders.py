@@ -136,7 +136,7 @@ class DataOrders:
             "budgets": await self._budgets((AGENT, KEY)),
             "open": Counter(call.state.public for call in calls),
             "oldest_ms": [(*place, age_ms) for place, age_ms in oldest.items()],
-            "reused_permille": self._reused(),
+            "pools": self._pools(),
             "retries_left": [(rung.target, rung.model, rung.retries.left(now_ms)) for rung in self._gate.ladders.rungs],
             "keys_out": keys_out(self._gate.ladders, now_ms),
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
@@ -150,11 +150,19 @@ class DataOrders:
         keeper = self._gate.desk.keeper
         return {"identity": self._gate.desk.unattributed, "key": keeper.refused if keeper is not None else 0}
 
-    def _reused(self) -> dict[str, int]:
-        """By target, thousandths of its pool's uses that needed no new connection; of pools that were used."""
+    def _pools(self) -> dict[str, dict[str, int]]:
+        """By target, its pool's figures; of pools that were used."""
         hosts = self._gate.upstreams.hosts
-        pools = {name: hosts[one.origin].pool for name, one in self._gate.targets.items() if one.origin in hosts}
-        return {name: max(0, 1_000 - pool.dials * 1_000 // pool.uses) for name, pool in pools.items() if pool.uses}
+        pools = {name: hosts[one.origin] for name, one in self._gate.targets.items() if one.origin in hosts}
+        return {
+            name: {
+                "reused_permille": max(0, 1_000 - one.pool.dials * 1_000 // one.pool.uses),
+                "size": one.demand.size,
+                "mean_permille": one.demand.mean_permille,
+            }
+            for name, one in pools.items()
+            if one.pool.uses
+        }
 
     def calls(self, said: Said) -> list[Said]:
         """Open calls, oldest first; `state` = only those that are queued, running or in backoff."""

@@ -56,7 +56,7 @@ class Watching:
         now = Now(self._window, budgets, standing["agents"], *states)
         with self._lock:
             self._metrics.state(budgets, standing["open"], standing["oldest_ms"])
-            self._metrics.pools(standing["reused_permille"])
+            self._metrics.pools(standing["pools"])
             self._metrics.retries(standing["retries_left"])
             self._metrics.keys_out(standing["keys_out"])
             self._metrics.watched(standing["watched"])

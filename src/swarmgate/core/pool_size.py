@@ -1,7 +1,8 @@
 """
 How many connections a target's shared pool needs: peak rate x response time x 1.3 (essay A; Little's law).
 
-Little: the mean number in progress is arrivals times stay. The 30 % on top is for what arrives in bunches.
+Little: the mean number in progress is arrivals times stay. The 30 % on top is for what arrives in bunches. Who plans has
+the two factors, a running pool measures the product.
 """
 
 from typing import Final
@@ -25,5 +26,10 @@ def pool_size(peak_per_minute: int, response_ms: int, fewest: int = FEWEST, most
             raise BadInput(field, f"{amount} is negative")
     if most < fewest:
         raise BadInput("most", f"{most} is below the {fewest} connections that are kept at least")
-    needed = -(-peak_per_minute * response_ms * SPARE_PERCENT // (60_000 * 100))
+    return with_spare(peak_per_minute * response_ms, 60_000, fewest, most)
+
+
+def with_spare(in_use: int, of: int, fewest: int, most: int) -> int:
+    """Connections where `in_use / of` are in use on average: as many x 1.3, rounded up, within `fewest` and `most`."""
+    needed = -(-in_use * SPARE_PERCENT // (of * 100))
     return max(fewest, min(needed, most))

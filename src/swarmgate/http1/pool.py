@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 C = TypeVar("C")  # a connection
 W = TypeVar("W")  # a call that waits for one
 CLASSES: Final = 3  # 0 goes first
+EXTRA_MS: Final = 10_000  # how long what is beyond the measured size stays; what comes in waves finds it
 
 
 class Todo(NamedTuple, Generic[C, W]):
@@ -36,7 +37,7 @@ class PoolFull(ValueError):
 
 
 class Pool(Generic[C, W]):
-    """At most `size` connections (open or being dialled), idle ones kept `idle_ms`, at most `max_waiting` calls waiting."""
+    """At most `most` connections (open or being dialled), idle ones kept `idle_ms`, at most `max_waiting` calls waiting."""
 
     __slots__ = (
         "_dialling",
@@ -45,17 +46,17 @@ class Pool(Generic[C, W]):
         "_leased",
         "_lines",
         "_max_waiting",
-        "_size",
+        "_most",
         "_waiting",
         "dials",
         "uses",
     )
 
-    def __init__(self, size: int, *, idle_ms: int, max_waiting: int) -> None:
-        self._size = size
+    def __init__(self, most: int, *, idle_ms: int, max_waiting: int) -> None:
+        self._most = most
         self._idle_ms = idle_ms
         self._max_waiting = max_waiting
-        self._idle: deque[tuple[C, int]] = deque()  # (connection, expires at), coldest first
+        self._idle: deque[tuple[C, int, int]] = deque()  # (connection, expires at, idle since), coldest first
         self._leased: set[C] = set()
         self._dialling = 0
         self._lines: list[deque[W]] = [deque() for _ in range(CLASSES)]
@@ -67,7 +68,7 @@ class Pool(Generic[C, W]):
         """The warmest idle connection, if nobody waits: the common case, without a to-do."""
         if self._waiting or not self._idle or self._idle[-1][1] <= now_ms:
             return None
-        connection, _ = self._idle.pop()
+        connection = self._idle.pop()[0]
         self._leased.add(connection)
         self.uses += 1
         return connection
@@ -99,7 +100,7 @@ class Pool(Generic[C, W]):
 
     def idle(self) -> list[C]:
         """The idle connections, coldest first."""
-        return [connection for connection, _ in self._idle]
+        return [entry[0] for entry in self._idle]
 
     def withdraw(self, waiter: W) -> bool:
         """A waiting call wants none any more; false if it was not waiting. A dial on its way serves the next one."""
@@ -113,7 +114,7 @@ class Pool(Generic[C, W]):
     def opened(self, connection: C, now_ms: int) -> Todo[C, W]:
         """A dial succeeded."""
         self._dialling -= 1
-        self._idle.append((connection, now_ms + self._idle_ms))
+        self._idle.append((connection, now_ms + self._idle_ms, now_ms))
         return self._assign(now_ms)
 
     def failed(self, now_ms: int) -> tuple[W | None, Todo[C, W]]:
@@ -125,7 +126,7 @@ class Pool(Generic[C, W]):
     def give_back(self, connection: C, now_ms: int, keep_ms: int) -> Todo[C, W]:
         """A call is done with its connection, which may serve another; its peer keeps it `keep_ms` at most."""
         self._leased.discard(connection)
-        self._idle.append((connection, now_ms + min(self._idle_ms, keep_ms)))
+        self._idle.append((connection, now_ms + min(self._idle_ms, keep_ms), now_ms))
         return self._assign(now_ms) if self._waiting else NOTHING
 
     def lost(self, connection: C, now_ms: int) -> Todo[C, W]:
@@ -136,14 +137,24 @@ class Pool(Generic[C, W]):
             self._idle = deque(entry for entry in self._idle if entry[0] is not connection)
         return self._assign(now_ms)
 
-    def expire(self, now_ms: int) -> Todo[C, W]:
-        """Close what has been idle too long."""
-        return self._assign(now_ms)
+    def expire(self, now_ms: int, size: int) -> Todo[C, W]:
+        """Close what has been idle too long; where more than `size` are open, the coldest after EXTRA_MS."""
+        todo = self._assign(now_ms)
+        extra = len(self._idle) + len(self._leased) + self._dialling - size
+        close: list[C] = []
+        while len(close) < extra and self._idle and self._idle[0][2] + EXTRA_MS <= now_ms:
+            close.append(self._idle.popleft()[0])
+        return todo._replace(close=[*todo.close, *close]) if close else todo
 
     @property
     def is_empty(self) -> bool:
         """Whether it holds and awaits nothing, so that it can be forgotten."""
         return not (self._idle or self._leased or self._dialling or self._waiting)
+
+    @property
+    def in_use(self) -> int:
+        """How many connections serve a call."""
+        return len(self._leased)
 
     @property
     def open(self) -> int:
@@ -163,14 +174,14 @@ class Pool(Generic[C, W]):
             close.append(self._idle.popleft()[0])
         give: list[tuple[W, C]] = []
         while self._waiting and self._idle:
-            connection, expires_ms = self._idle.pop()
+            connection, expires_ms, _ = self._idle.pop()
             if expires_ms <= now_ms:
                 close.append(connection)
                 continue
             self._leased.add(connection)
             give.append((self._first(), connection))
         self.uses += len(give)
-        room = self._size - len(self._leased) - len(self._idle) - self._dialling
+        room = self._most - len(self._leased) - len(self._idle) - self._dialling
         dial = max(0, min(self._waiting - self._dialling, room))
         self._dialling += dial
         self.dials += dial

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.pool import NOTHING, Pool, PoolFull, Todo
+from swarmgate.http1.pool_demand import PoolDemand
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstream_end import UpstreamEnd
 
@@ -54,13 +55,13 @@ class Dials(Protocol):
 
 class PoolLimits(NamedTuple):
     """
-    Per target: at most `size` connections, `idle_ms` kept, `max_waiting` calls.
+    Per target: at most `most` connections, idle ones kept `idle_ms`, `max_waiting` calls.
 
-    A pool dials when a call finds no idle connection and closes what nobody used for a while, so its size is what is in
-    progress (peak rate x response time). `size` bounds that: 1.3 x the streams that one loop serves on time.
+    A pool keeps as many as it measures that it needs (pool_demand.py) and dials more while calls find none idle: budgets
+    say how much a target takes. `most` bounds both: 1.3 x the streams that one loop serves on time.
     """
 
-    size: int = 2_600
+    most: int = 2_600
     idle_ms: int = 30_000
     max_waiting: int = 4_096
 
@@ -77,8 +78,9 @@ class HostConnections:
         self._origin = origin
         self._shared = shared
         self._sweep = shared.sweep
-        size, idle_ms, max_waiting = shared.limits
-        self.pool: Pool[UpstreamEnd, Waiter] = Pool(size, idle_ms=idle_ms, max_waiting=max_waiting)
+        most, idle_ms, max_waiting = shared.limits
+        self.pool: Pool[UpstreamEnd, Waiter] = Pool(most, idle_ms=idle_ms, max_waiting=max_waiting)
+        self.demand = PoolDemand(most)
 
     def connect(self, waiter: Waiter) -> None:
         """Give the waiter a connection: a kept one at once, else when one is free or dialled."""
@@ -108,8 +110,14 @@ class HostConnections:
         self._do(self.pool.lost(end, self._sweep.now_ms))
 
     def expire(self) -> None:
-        """Close what has been idle too long."""
-        self._do(self.pool.expire(self._sweep.now_ms))
+        """Measure, and close what has been idle too long or is more than needed."""
+        self.demand.sample(self.pool.in_use)
+        self._do(self.pool.expire(self._sweep.now_ms, self.demand.size))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it may be forgotten: it holds and awaits nothing, and nothing of note was measured of late."""
+        return self.pool.is_empty and self.demand.is_least
 
     def _do(self, todo: Todo[UpstreamEnd, Waiter]) -> None:
         for end in todo.close:
@@ -184,9 +192,9 @@ class Upstreams:
                 end.abandon()
 
     def on_deadline(self) -> None:
-        """Once a second: close what has been idle too long, forget empty pools."""
+        """Once a second: measure, close what is idle for too long, forget empty pools."""
         self.deadline_ms = self.sweep.now_ms + EXPIRE_EVERY_MS
         for origin, host in list(self.hosts.items()):
             host.expire()
-            if host.pool.is_empty:
+            if host.is_done:
                 del self.hosts[origin]

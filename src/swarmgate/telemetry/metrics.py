@@ -142,11 +142,14 @@ class Metrics:
         for target, key, left_ms in out:
             self.registry.level(names.KEY_OUT, target, key, value=-1 if left_ms < 0 else left_ms / 1_000)
 
-    def pools(self, reused_permille: Mapping[str, int]) -> None:
-        """How often each target's pool had a connection ready, since it was made."""
-        self.registry.forget(names.REUSED)
-        for target, permille in reused_permille.items():
-            self.registry.level(names.REUSED, target, value=permille / 1_000)
+    def pools(self, pools: Mapping[str, Mapping[str, int]]) -> None:
+        """How often each target's pool had a connection ready since it was made, its size, and what that is made from."""
+        for name in (names.REUSED, names.POOL_SIZE, names.POOL_IN_USE):
+            self.registry.forget(name)
+        for target, pool in pools.items():
+            self.registry.level(names.REUSED, target, value=pool["reused_permille"] / 1_000)
+            self.registry.level(names.POOL_SIZE, target, value=pool["size"])
+            self.registry.level(names.POOL_IN_USE, target, value=pool["mean_permille"] / 1_000)
 
     def turned_away(self, counts: Mapping[str, int]) -> None:
         """Requests that were no call, by what they lacked, since the gate began."""

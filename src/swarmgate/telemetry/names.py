@@ -54,6 +54,10 @@ UNPRICED = Name("unpriced_attempts_total", "counter", ("target", "model"), "Answ
 DOUBTFUL = Name("doubtful_usage_total", "counter", ("target", "model"), "Counts of tokens that no call can have.")
 UNCONNECTED = Name("unconnected_total", "counter", ("target", "kind"), "Connections that could not be had.")
 REUSED = Name("pool_reuse_ratio", "gauge", ("target",), "Share of the uses of a pool that needed no new connection.")
+POOL_SIZE = Name("pool_size", "gauge", ("target",), "Connections that a pool keeps: 1.3 x pool_mean_in_use, bounded.")
+POOL_IN_USE = Name(
+    "pool_mean_in_use", "gauge", ("target",), "Rate x response time, measured: the mean in use at its peak of late."
+)
 UNRECORDED = Name("unrecorded_rows_total", "counter", ("reason",), "Rows that the journal could not take.")
 CLOCK_STEPS = Name("clock_steps_total", "counter", (), "Steps of the wall clock.")
 REVISIONS = Name("limit_revisions_total", "counter", ("target", "author"), "Changes of limits.")
@@ -77,5 +81,18 @@ OVERFLOW = Name("label_overflow_total", "counter", ("metric",), "Samples whose l
 ALL: Final = (
     *(ATTEMPTS, LATENCY, CONTENT, TOKENS, BYTES, CALLS, REASONS, QUEUE, DEFERRALS, RETRIES, RUNGS, EJECTIONS, KEY_OUT),
     *(LOST, COST, UNPRICED, UNCONNECTED, UNRECORDED, CLOCK_STEPS, REVISIONS, UTILISATION, REMAINING, BACKLOG, OLDEST),
-    *(REUSED, OPEN, ALERTS, OVERFLOW, RETRIES_LEFT, AGENT_KEYS, DOUBTFUL, WATCHED, TURNED_AWAY, UNATTRIBUTED),
+    *(
+        REUSED,
+        POOL_SIZE,
+        POOL_IN_USE,
+        OPEN,
+        ALERTS,
+        OVERFLOW,
+        RETRIES_LEFT,
+        AGENT_KEYS,
+        DOUBTFUL,
+        WATCHED,
+        TURNED_AWAY,
+        UNATTRIBUTED,
+    ),
 )

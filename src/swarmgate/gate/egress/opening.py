@@ -24,7 +24,7 @@ from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Dials, PoolLimits, Upstreams
 from swarmgate.ports import BudgetStore, Clock, NearStore
 
-LIMITS: Final = PoolLimits(size=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
+LIMITS: Final = PoolLimits(most=CONNECTIONS, idle_ms=15_000, max_waiting=1_024)
 
 
 class Surroundings(NamedTuple):
