@@ -9,7 +9,7 @@ import pytest
 
 from eventually import eventually
 from records import Beside
-from swarmgate.core.queueing import NEXT_NAME_MS
+from swarmgate.core.leaving import NEXT_NAME_MS
 from swarmgate.facts.suffixes import load_suffix_rules
 from swarmgate.gate.lookups import AT_ONCE, LOOK_UP_S, PER_DOMAIN, Found
 from swarmgate.gate.resolve import (

@@ -3,13 +3,14 @@ The life of a call as one table: state x event -> what is done and where it may 
 
 `step` is the only door: it looks the pair up, lets the entry change the record, and returns commands for the pump.
 A pair that is not in the table cannot happen; if it does, `BadTransition` says which. The diagram in the docs is
-drawn from `TABLE` (`python -m swarmgate.core.call`). Entries live in core/queueing.py and core/running.py.
+drawn from `TABLE` (`python -m swarmgate.core.call`). Entries live in core/queueing.py, core/running.py and
+core/leaving.py.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from swarmgate.core import queueing, running
+from swarmgate.core import leaving, queueing, running
 from swarmgate.core.answers import Denied, Granted
 from swarmgate.core.commands import ABORT, Command, End
 from swarmgate.core.events import (
@@ -52,17 +53,17 @@ def _ignore(_call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
 
 def _left_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
     """The caller left while nothing is on the wire: out of every line at once."""
-    return (ABORT, *queueing.leave_and_end(call, End.CANCELLED, Reason.CALLER_LEFT))
+    return (ABORT, *leaving.leave_and_end(call, End.CANCELLED, Reason.CALLER_LEFT))
 
 
 def _late_in_line(call: Call, _event: Event, _now_ms: int) -> tuple[Command, ...]:
     """The caller's time is over while nothing is on the wire."""
-    return (ABORT, *queueing.leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
+    return (ABORT, *leaving.leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
 
 
 def _given_up_in_line(call: Call, event: GivenUp, _now_ms: int) -> tuple[Command, ...]:
     """The gate's own fault while nothing is on the wire."""
-    return (ABORT, *queueing.leave_and_end(call, End.FAILED, event.reason))
+    return (ABORT, *leaving.leave_and_end(call, End.FAILED, event.reason))
 
 
 def _to(*states: State) -> frozenset[State]:
@@ -86,7 +87,7 @@ _ON_THE_WIRE: dict[type, Entry] = {
 TABLE: dict[State, dict[type, Entry]] = {
     S.NEW: {
         Arrived: Entry(queueing.arrive, _to(S.CONNECTING, S.ENDED)),
-        OwnAnswer: Entry(queueing.own_answer, _to(S.ENDED)),
+        OwnAnswer: Entry(leaving.own_answer, _to(S.ENDED)),
     },
     S.CONNECTING: {
         **_IN_LINE,
@@ -122,8 +123,8 @@ TABLE: dict[State, dict[type, Entry]] = {
         Woken: Entry(running.slow, _to(S.RELAYING, S.ENDED)),
     },
     S.ENDED: {
-        Granted: Entry(queueing.grant_after_end, _to(S.ENDED)),
-        Denied: Entry(queueing.denial_after_end, _to(S.ENDED)),
+        Granted: Entry(leaving.grant_after_end, _to(S.ENDED)),
+        Denied: Entry(leaving.denial_after_end, _to(S.ENDED)),
         **dict.fromkeys((Ready, Woken, Lost, Ended, Content, Progress, StoreLost), Entry(_ignore, _to(S.ENDED))),
         **dict.fromkeys((ClientLeft, DeadlinePassed, GivenUp, Delivered), Entry(_ignore, _to(S.ENDED))),
     },

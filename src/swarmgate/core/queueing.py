@@ -1,5 +1,5 @@
 """
-The life of a call until its request leaves: connect, ask, wait for a turn, be deferred.
+The life of a call until its request leaves: connect, ask, wait for a turn, step down a rung.
 
 A token is taken last, when a connection is ready, and is lost if it gets older than the route allows (design 2: P1).
 A deferral is not a failure: it uses no retry and keeps its place (P6). Every function here is an entry of the table
@@ -8,25 +8,23 @@ in core/call.py, or what several of them share.
 
 from typing import Final
 
-from swarmgate.core.answers import Blocker, BlockKind, Denied, Granted
+from swarmgate.core.answers import BlockKind, Denied, Granted
 from swarmgate.core.book import LEASE_MS, STAY_MS, Demand, Take, first_score
 from swarmgate.core.caps import ANY_TARGET
-from swarmgate.core.commands import (
-    ABORT,
-    CONNECT,
-    PARK,
-    SEND,
-    Answer,
-    Command,
-    End,
-    Intent,
-    Leave,
-    Lose,
-    Loss,
-    Release,
-)
+from swarmgate.core.commands import ABORT, CONNECT, PARK, SEND, End, Intent, Lose, Loss, Release
 from swarmgate.core.denial import ASK_AGAIN_MS
-from swarmgate.core.events import OwnAnswer, StoreLost
+from swarmgate.core.events import StoreLost
+from swarmgate.core.leaving import (
+    COME_BACK_MS,
+    Commands,
+    crowded_out,
+    defer,
+    end,
+    leave,
+    leave_and_end,
+    synthetic,
+    unused,
+)
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
@@ -37,15 +35,11 @@ CANDIDATES: Final = 8  # keys offered in one take after a denial; with 3 of 20, 
 ASK_STORE_AGAIN_MS: Final = 250
 OLD_TOKENS: Final = 3  # lost one after the other; then the store is too slow to be asked at once again
 DIAL_MS: Final = 6_000  # a dial ends by itself after 5 s; whoever has no connection by then waits for somebody else's
-COME_BACK_MS: Final = 1_000
-NEXT_NAME_MS: Final = 1_000  # one more name of a domain may be looked up in this time (gate/resolve.py)
 STORE: Final = "store"  # the name under which a store that is lost blocks
 
-Commands = tuple[Command, ...]
 _new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 # Members that every call meets: an enumeration takes 0.1 us to look one up.
-_NEW, _CONNECTING, _ASKING, _SENDING, _ENDED = State.NEW, State.CONNECTING, State.ASKING, State.SENDING, State.ENDED
-_DEFERRED: Final = End.DEFERRED
+_NEW, _CONNECTING, _ASKING, _SENDING = State.NEW, State.CONNECTING, State.ASKING, State.SENDING
 
 _WHY: Final = {
     BlockKind.TIME: Reason.POLICY_RATE,
@@ -78,28 +72,11 @@ def arrive(call: Call, event: object, now_ms: int) -> Commands:
     return end(call, End.REFUSED, call.trail[-1].reason)
 
 
-def own_answer(call: Call, event: OwnAnswer, _now_ms: int) -> Commands:
-    """It ends before it began; nothing was taken."""
-    return end(call, *event)
-
-
 def unserved(call: Call, _event: object, now_ms: int) -> Commands:
     """No connection as long as the caller's patience lasted: all are in use, or too much is on its way."""
     if now_ms < call.alarm_ms:
         return ()
     return (ABORT, *crowded_out(call, now_ms))
-
-
-def crowded_out(call: Call, now_ms: int) -> Commands:
-    """No connection is to be had because too many calls want one: that is a line, and no failure of the target."""
-    denied = synthetic(call, now_ms, now_ms + COME_BACK_MS, call.rungs[call.rung].target, BlockKind.EVENT)
-    return _defer(call, denied, Reason.POLICY_SLOTS)
-
-
-def names_used_up(call: Call, now_ms: int) -> Commands:
-    """A name is looked up before a budget is asked, so names have a pace of their own (reliability EG-12)."""
-    denied = synthetic(call, now_ms, now_ms + NEXT_NAME_MS, call.rungs[call.rung].target, BlockKind.TIME)
-    return _defer(call, denied, Reason.POLICY_NAMES)
 
 
 def ask(call: Call, _event: object, now_ms: int) -> Commands:
@@ -138,7 +115,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
         call.room.leave(call)
         call.standing = ()
     if event.chosen:
-        _unused(call)
+        unused(call)
     if now_ms - call.asked_ms > route.fresh_ms or now_ms >= call.deadline_ms:
         return _too_old(call, event, now_ms)
     call.denied = None
@@ -159,7 +136,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
 
 def denied(call: Call, event: Denied, now_ms: int) -> Commands:
     """Offer more keys if only one was, then wait for a turn while the caller's patience lasts, else defer."""
-    _unused(call)
+    unused(call)
     rung = call.rungs[call.rung]
     first = call.denied is None and event.kind is not BlockKind.LINE
     if first and len(call.offered) == 1 < len(rung.routes) and _key_blocks(rung, event) and rung.ring.ready(now_ms):
@@ -192,7 +169,7 @@ def _why(event: Denied) -> Reason:
 
 def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
     """A store that is closed without its server defers like an exhausted budget; a crowd asks again one after the other."""
-    _unused(call)
+    unused(call)
     again_ms = now_ms + ASK_STORE_AGAIN_MS + len(call.room.sleeping)
     return _wait(call, synthetic(call, now_ms, again_ms, STORE, BlockKind.EVENT), event.reason, now_ms)
 
@@ -247,53 +224,8 @@ def ladder_ends(call: Call) -> None:
         pass_over_rest(call)
 
 
-def leave(call: Call) -> Commands:
-    """Give up every place in line, here and in the store."""
-    lines, call.standing = call.standing, ()
-    call.room.leave(call)
-    return (Leave(lines),) if lines else ()
-
-
-def leave_and_end(call: Call, how: End, reason: Reason) -> Commands:
-    """End a call that is not on the wire; nobody waits behind a ticket that is gone."""
-    if call.answer_lost and how in {End.FAILED, End.REFUSED}:
-        how = End.UNKNOWN_EFFECT  # whatever was answered since (P7)
-    return (*leave(call), *end(call, how, reason))
-
-
-def end(call: Call, how: End, reason: Reason | None) -> Commands:
-    """The one place where a call ends."""
-    call.state = _ENDED
-    call.alarm_ms = 0
-    call.end = how
-    call.reason = reason
-    return (_new(Answer, (how, reason, call.denied if how is _DEFERRED else None)),)
-
-
-def grant_after_end(call: Call, event: Granted, _now_ms: int) -> Commands:
-    """The answer of a slow store to a call that is gone: nothing left, nothing is used."""
-    _unused(call)
-    budgets = call.offered[event.chosen].budgets()
-    call.room.freed(budgets)
-    return (Release(call.lease, budgets), Lose(Loss.CALL_OVER))
-
-
-def denial_after_end(call: Call, event: Denied, _now_ms: int) -> Commands:
-    """The place that a slow store gave to a call that is gone is given up."""
-    _unused(call)
-    call.room.freed(event.lines)
-    return (Leave(event.lines),) if event.lines else ()
-
-
-def _unused(call: Call) -> None:
-    """The key that was offered first was not taken: if it was to be probed, it still is."""
-    ring = call.rungs[call.rung].ring
-    if ring.unused(call.offered[0].key, call.asked_ms):
-        call.room.keys_changed(ring)
-
-
 def _too_old(call: Call, event: Granted, now_ms: int) -> Commands:
-    _unused(call)
+    unused(call)
     budgets = call.offered[event.chosen].budgets()
     call.room.freed(budgets)
     call.old_tokens += 1
@@ -311,7 +243,7 @@ def _wait(call: Call, denied: Denied, reason: Reason, now_ms: int) -> Commands:
     call.score = denied.score
     call.standing = denied.lines
     if now_ms >= call.wait_until_ms:
-        return (PARK, *_defer(call, denied, reason))
+        return (PARK, *defer(call, denied, reason))
     call.alarm_ms = 0
     call.state = State.WAITING
     due_ms = now_ms + max(1, denied.due_ms - denied.now_ms)  # the store's clock is not ours
@@ -328,12 +260,6 @@ def _send_back(call: Call, denied: Denied) -> Commands:
     call.score = first_score(call.rank)
     call.denied = denied._replace(score=call.score, lines=())
     return (*left, *end(call, End.DEFERRED, Reason.POLICY_AGENT_BACKLOG))
-
-
-def _defer(call: Call, denied: Denied, reason: Reason) -> Commands:
-    """Answer with when to come back; who may never return stands in no line: its place is its score."""
-    call.denied = denied
-    return (*leave(call), *end(call, End.DEFERRED, reason))
 
 
 def _never(call: Call, event: Denied, now_ms: int) -> Commands:
@@ -364,7 +290,7 @@ def _without_rung(call: Call, how: End, reason: Reason, now_ms: int) -> Commands
     if last.reason in _LIMITED:
         back_ms = call.rungs[last.rung].ring.back_at_ms(now_ms) or now_ms + COME_BACK_MS
         denied = synthetic(call, now_ms, back_ms, call.rungs[last.rung].target, BlockKind.TIME)
-        return (*left, *_defer(call, denied, last.reason))
+        return (*left, *defer(call, denied, last.reason))
     how = End.FAILED if last.reason in _NOT_REPEATED else End.DEAD_LETTERED
     return (*left, *leave_and_end(call, how, last.reason))
 
@@ -387,9 +313,3 @@ def _no_key(call: Call, now_ms: int) -> Commands:
     call.room.keyless[call] = ring
     why = ring.why(now_ms)
     return _wait(call, synthetic(call, now_ms, back_ms, call.rungs[call.rung].target, BlockKind.TIME), why, now_ms)
-
-
-def synthetic(call: Call, now_ms: int, at_ms: int, budget: str, kind: BlockKind) -> Denied:
-    """A denial that no store gave: the call keeps the places it has."""
-    blocker = Blocker(budget, kind, at_ms, at_ms, 0, 0, 0, 0)
-    return Denied(now_ms, kind, at_ms, at_ms, at_ms, 0, (blocker,), call.score, call.standing, 0, 0)

@@ -12,22 +12,9 @@ from swarmgate.core.book import LEASE_MS, Used
 from swarmgate.core.commands import ABORT, RELAY, End, Note, Release, Renew, Settle
 from swarmgate.core.effect import Effect
 from swarmgate.core.events import Content, Delivered, Ended, GivenUp, Lost, LostKind, Progress
+from swarmgate.core.leaving import Commands, crowded_out, end, leave, leave_and_end, names_used_up, synthetic
 from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, classify
-from swarmgate.core.queueing import (
-    RENEW_MS,
-    Commands,
-    connect,
-    crowded_out,
-    end,
-    ladder_ends,
-    leave,
-    leave_and_end,
-    names_used_up,
-    next_rung,
-    rungs_below,
-    synthetic,
-    tried,
-)
+from swarmgate.core.queueing import RENEW_MS, connect, ladder_ends, next_rung, rungs_below, tried
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
 from swarmgate.core.retry import LADDER_ENDS, MOST_RETRIES, RUNG_MS, Action, CallFacts, RetryDecision, decide

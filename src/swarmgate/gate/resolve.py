@@ -16,7 +16,7 @@ from typing import Final
 
 from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
-from swarmgate.core.queueing import NEXT_NAME_MS
+from swarmgate.core.leaving import NEXT_NAME_MS
 from swarmgate.gate.lookups import Found, LookUp, Lookups
 from swarmgate.http1.dial import MAX_ADDRESSES, Endpoint
 from swarmgate.http1.faults import Fault
