@@ -6,10 +6,11 @@ import re
 import pytest
 from stage import UNARY, warm, whole
 from test_front import request
-from wires import Bench
+from wires import Bench, Wire
 
 from swarmgate.core.compiler import Published, Unit
 from swarmgate.gate.served import policy, shown_headers, shown_lines
+from swarmgate.gate.service import Door
 from swarmgate.http1.head import parse_response
 from swarmgate.http1.render import header_lines
 
@@ -62,6 +63,59 @@ def test_the_fields_of_an_answer():
     assert fields["ratelimit-policy"] == '"up/first: requests per 60s";q=100;w=60'
     left = [int(re.fullmatch(r'"up/first: requests per 60s";r=(\d+);t=\d+', one["ratelimit"])[1]) for one in seen]
     assert left[0] == left[1] + 1 > 0
+
+
+def asked(bench):
+    """One call that does not wait: what its answer says of our limit."""
+    ask = request("/v1/chat/completions", b'{"model":"m","max_tokens":3}', "POST", "x-swarmgate-wait: 0s")
+    bench.client.data_received(ask)
+    while bench.dialler.dials:
+        bench.dialler.succeed()
+    if bench.gate.pump.open:
+        bench.dialler.opened[0][0].data_received(whole(UNARY))
+    return re.search(rb"\r\nratelimit: ([^\r]*)", bench.wire.written[-1])[1].decode().rpartition('"')[2]
+
+
+def limited(*limits):
+    bench = Bench(TEXT.partition("limits")[0] + f"limits = {json.dumps(limits)}\n")
+    warm(bench.gate)
+    return bench
+
+
+def test_a_slot_is_told_from_when_it_is_free():
+    bench = limited("1 per 10s")  # busy for 10 s / 80 % after its answer
+    assert asked(bench) == ";r=0;t=13"
+    bench.pass_time(5_000)
+    assert asked(bench) == ";r=0;t=8"  # deferred
+    bench.pass_time(8_000)
+    assert asked(bench) == ";r=0;t=13"
+
+
+def test_of_several_slots_the_next_one_is_told():
+    bench = limited("2 per 10s")
+    assert asked(bench) == ";r=1;t=13"
+    bench.pass_time(4_000)
+    assert asked(bench) == ";r=0;t=9"
+
+
+def test_where_a_call_s_end_decides_no_time_is_told():
+    bench = limited("1 concurrent")
+    assert asked(bench) == ";r=0"
+    other = Door(bench.gate.front, bench.gate.sweep, bench.gate.doors, 100)
+    other.connection_made(Wire())
+    other.data_received(request(body=b'{"model":"m"}'))
+    assert len(bench.gate.pump.open) == 1
+    bench.client.data_received(request("/v1/chat/completions", b'{"model":"m"}', "POST", "x-swarmgate-wait: 0s"))
+    while bench.dialler.dials:
+        bench.dialler.succeed()
+    assert b"429 Too Many" in bench.wire.written[-1]
+    assert b'\r\nratelimit: "up: concurrent";r=0\r\n' in bench.wire.written[-1]
+
+
+def test_a_counter_is_told_from_when_its_oldest_slice_is_forgotten():
+    bench = limited("2000 per 1d")
+    told = asked(bench)
+    assert 86_400 <= int(told.partition(";t=")[2]) <= 86_400 * 25 // 24
 
 
 @pytest.mark.parametrize(

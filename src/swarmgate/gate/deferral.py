@@ -18,7 +18,7 @@ from swarmgate.core.record import Call
 from swarmgate.core.rungs import may_serve
 from swarmgate.core.ticket import kept, sealed
 from swarmgate.gate.answers import Reply, proxy_status, trail
-from swarmgate.gate.served import ServedFields, base_of, exhausted
+from swarmgate.gate.served import UNKNOWN, ServedFields, base_of, exhausted
 from swarmgate.gate.shapes import Said, Shape
 from swarmgate.http1.head import Header
 
@@ -111,13 +111,21 @@ class Deferrals:
         }
 
     def _rate_fields(self, denied: Denied, wait_ms: int) -> list[Header]:
-        names = [blocker.budget for blocker in denied.blockers if blocker.budget in self._served.published]
-        if not names:
+        told = [blocker for blocker in denied.blockers if blocker.budget in self._served.published]
+        if not told:
             return []
+        items = [exhausted(one.budget, _until(one, denied, wait_ms)) for one in told]
         return [
-            (b"ratelimit-policy", b", ".join(self._served.policies(names))),
-            (b"ratelimit", b", ".join([exhausted(name, wait_ms) for name in names])),
+            (b"ratelimit-policy", b", ".join(self._served.policies(one.budget for one in told))),
+            (b"ratelimit", b", ".join(items)),
         ]
+
+
+def _until(blocker: Blocker, denied: Denied, wait_ms: int) -> int:
+    """How long nothing is free there; UNKNOWN where a call must end first."""
+    if blocker.kind is BlockKind.TIME:
+        return max(0, blocker.at_ms - denied.now_ms)
+    return wait_ms if blocker.kind is BlockKind.LINE else UNKNOWN
 
 
 def _waits(call: Call, denied: Denied) -> _Waits:

@@ -36,6 +36,8 @@ _END: Final = b"\r\n"
 # Values in these are ours, or made so that none begins a line.
 _CALL: Final = b"x-request-id: %b\r\nx-swarmgate-attempts: %d\r\nx-swarmgate-rung: %d\r\nx-swarmgate-queue-ms: %d\r\n"
 _BUDGET: Final = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d;t=%d\r\n"
+_NO_TIME: Final = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d\r\n"
+UNKNOWN: Final = -1
 _UNITS: Final = {Unit.REQUESTS: "", Unit.CONCURRENT: ';qu="concurrent-requests"', Unit.BYTES: ';qu="content-bytes"'}
 
 
@@ -73,7 +75,9 @@ class ServedFields:
         cell = self._cell_of(budget)
         if cell is None:
             return said + always
-        left, until_ms = remaining(cell, call.rank), cell.level // cell.drain if cell.drain else 0
+        left, until_ms = remaining(cell, call.rank), cell.level // cell.drain if cell.drain else _more_ms(cell)
+        if until_ms < 0:
+            return said + _NO_TIME % (always, cell.limits.revision, item, left)
         return said + _BUDGET % (always, cell.limits.revision, item, left, -(-until_ms // 1_000))
 
     def of(self, call: Call) -> list[Header]:
@@ -130,8 +134,24 @@ def policy(name: str, published: Published) -> bytes:
 
 
 def exhausted(name: str, wait_ms: int) -> bytes:
-    """The item of `RateLimit` for a budget that is used up."""
-    return b"%b;r=0;t=%d" % (_quoted(name), -(-wait_ms // 1_000))
+    """The item of `RateLimit` for a budget that is used up; UNKNOWN = nobody knows until when."""
+    return _quoted(name) + (b";r=0" if wait_ms < 0 else b";r=0;t=%d" % -(-wait_ms // 1_000))
+
+
+def _more_ms(cell: BudgetCell) -> int:
+    """
+    When more comes back to a budget that does not drain: of a counter its oldest slice, of slots the next one.
+
+    UNKNOWN where a call's end decides. Who is answered has its own slot held from now on, so no answer waits longer.
+    """
+    if cell.slices is not None:
+        oldest = next(iter(cell.slices), None)
+        return 0 if oldest is None else max(0, cell.anchor_ms + oldest * cell.slice_ms + cell.keep_ms - cell.at_ms)
+    hold_ms = cell.limits.hold_ms
+    if not hold_ms:
+        return UNKNOWN
+    held_ms = [lease.expires_ms - cell.at_ms for lease in cell.leases.values() if lease.firm]
+    return max(0, min([hold_ms, *held_ms]))
 
 
 def base_of(budget: str) -> str:
