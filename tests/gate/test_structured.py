@@ -70,6 +70,22 @@ def test_ov_14_bad_json_of_the_last_rung_is_an_error_that_lists_all(text, stream
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_last_rung_that_can_serve_is_checked_where_those_below_cannot(stream):
+    """A third rung whose window is too small is passed over, so the second is the last."""
+    third = '[targets.third]\nbase_url = "http://127.0.0.1:{port}/third"\nkeys = {{ one = "env:KEY" }}\nwindows = {{ "tiny" = 9 }}\n\n'
+    three = TWO.replace("[routes]", third + "[routes]").replace('"second/small"', '"second/small", "third/tiny"')
+
+    async def play():
+        async with stage(small("Sure! The answer is 4."), three) as on, gpt(on.port) as client:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await client.chat.completions.create(**ASK, stream=stream, response_format=FORM)
+            assert caught.value.code == "target_bad_output"
+            assert on.ends == ["failed"]
+
+    asyncio.run(play())
+
+
 def test_the_first_rung_is_not_checked_and_nor_is_who_asks_for_no_form():
     async def play():
         async with stage(small("words"), TWO) as on, gpt(on.port) as client:

@@ -28,7 +28,18 @@ from swarmgate.core.leaving import (
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung, State
 from swarmgate.core.retry import RUNG_MS
-from swarmgate.core.rungs import Tried, bar, count_fit, last_able, pass_over_rest, remember, sent_for, stand_on, step_to
+from swarmgate.core.rungs import (
+    Tried,
+    bar,
+    count_fit,
+    is_last,
+    last_able,
+    pass_over_rest,
+    remember,
+    sent_for,
+    stand_on,
+    step_to,
+)
 
 RENEW_MS: Final = 30_000
 CANDIDATES: Final = 8  # keys offered in one take after a denial; with 3 of 20, budgets idled while P1 calls waited
@@ -60,6 +71,10 @@ def connect(call: Call, _event: object, now_ms: int) -> Commands:
         call.room.wake(call)
     call.route = None
     call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
+    if call.whole_ms:
+        call.checked = call.rung > 0 and is_last(call, now_ms)
+        if call.checked:
+            call.content_ms = max(call.content_ms, call.whole_ms)
     call.state = _CONNECTING
     return (CONNECT,)
 
@@ -196,8 +211,6 @@ def next_rung(call: Call, passed_over: Reason | None, now_ms: int) -> Commands:
     if passed_over is not None:
         remember(call, Tried(call.rung, passed_over))
     step_to(call, call.rung + 1)
-    if call.rung + 1 == len(call.rungs):
-        call.content_ms = max(call.content_ms, call.whole_ms)
     call.rung_tries = 0
     call.other_key_tried = False
     call.denied = None

@@ -204,6 +204,7 @@ class Call:
         "attempt",
         "barred",
         "caps",
+        "checked",
         "client",
         "committed",
         "content_ms",
@@ -278,7 +279,7 @@ class Call:
     money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
     costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
-    whole_ms: int  # how long it may take on the last rung of several, where its answer is checked whole; 0 = it is not
+    whole_ms: int  # how long it may take where its answer is checked whole; 0 = it asks for no form
     arrived_ms: int
     deadline_ms: int
     wait_until_ms: int
@@ -289,6 +290,7 @@ class Call:
     attempt: int
     retries: int
     rung_tries: int
+    checked: bool  # it stands below the first rung, at the last that may serve it: an answer is shown whole, if it has its form
     trail: tuple[Tried, ...]  # attempts that failed, rungs that were passed over
     barred: tuple[int, ...]  # rungs that can never serve it, as was found when it stood there
     other_key_tried: bool
@@ -329,7 +331,7 @@ class Call:
         self.state = State.NEW
         self.team = self.tenant = self.agent_key = self.model = self.trace = self.surface = self.lease = ""
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
-        self.committed = self.crowded = self.delivered = False
+        self.committed = self.crowded = self.delivered = self.checked = False
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
         self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.whole_ms = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0

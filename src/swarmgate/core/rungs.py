@@ -54,6 +54,14 @@ def count_fit(call: "Call", first: int) -> int:
     return sum([may_serve(index, call) for index in range(first, len(call.rungs))])
 
 
+def is_last(call: "Call", now_ms: int) -> bool:
+    """Whether none below its rung may serve the call now; one whose keys only a person can bring back may not."""
+    return not any(
+        may_serve(index, call) and call.rungs[index].ring.back_at_ms(now_ms) is not None
+        for index in range(call.rung + 1, len(call.rungs))
+    )
+
+
 def step_to(call: "Call", first: int) -> bool:
     """Stand on the first rung at or below `first` that may serve the call; what lies between is passed over."""
     for index in range(first, len(call.rungs)):

@@ -194,7 +194,7 @@ class Relay:
         desk, rung, peeked = self.desk, call.rung, self.peeked
         target = desk.targets[call.rungs[rung].target]
         self._options = None
-        if call.whole_ms and 0 < rung == len(call.rungs) - 1 and peeked is not None:
+        if call.checked and peeked is not None:
             schema = schema_in(peeked.fields)
             if schema is not None:
                 return CheckedAttempt(desk.exchanges, call, target, schema)

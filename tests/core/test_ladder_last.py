@@ -1,0 +1,84 @@
+"""Which rung is the last of a call: that below which none may serve it. There its answer is checked whole."""
+
+import pytest
+from test_ladder_ends import BUDGETS, FREE, narrow, small
+
+from life import KEY_DEAD, OVERLOADED, Life, World, route, rung
+from swarmgate.core.commands import End
+from swarmgate.core.record import State
+
+FAILED = ((5, OVERLOADED),)
+
+
+def keyless(target="keyless"):
+    """A rung whose only key is dead."""
+    made = rung(target, FREE)
+    made.ring.observe("k1", KEY_DEAD.outcome, 1_000_000, 1_000_001)
+    return made
+
+
+def silent(target="silent"):
+    """A rung that speaks otherwise."""
+    return rung(target, FREE)._replace(serves=frozenset({"messages"}))
+
+
+def watch(*rungs, sends=(), before=None, **given):
+    """Play a call that asks for a form; where it connected, and whether its answer would have been checked there."""
+    world, noted = World(BUDGETS), []
+    if before is not None:
+        world.call("before", rungs=(before,))
+        world.run(100)
+
+    def look(call):
+        told = (call.rungs[call.rung].target, call.checked)
+        if call.state is State.CONNECTING and noted[-1:] != [told]:
+            noted.append(told)
+
+    world.pump.after = look
+    call = world.call(
+        "x", Life(sends=sends), rungs=rungs, context_tokens=10, surface="chat", **{"whole_ms": 40_000} | given
+    )
+    world.run(600_000)
+    world.check_clean()
+    return noted, call
+
+
+@pytest.mark.parametrize("useless", [narrow, silent, keyless])
+def test_where_those_below_cannot_serve_the_one_above_is_the_last(useless):
+    noted, call = watch(rung("a", FREE), rung("b", FREE), useless(), narrow("d"), sends=(FAILED,))
+    assert noted == [("a", False), ("b", True)]
+    assert (call.end, call.rung) == (End.ANSWERED, 1)
+
+
+def test_so_it_is_where_the_price_of_those_below_is_not_known():
+    noted, _ = watch(rung("a", FREE), rung("b", FREE), rung("c", FREE), sends=(FAILED,), costs=(1, 1, -1))
+    assert noted == [("a", False), ("b", True)]
+
+
+def test_one_that_may_serve_is_the_last_by_its_place():
+    noted, _ = watch(rung("a", FREE), rung("b", FREE), rung("c", FREE), sends=(FAILED, FAILED))
+    assert noted == [("a", False), ("b", False), ("c", True)]
+
+
+def test_the_first_rung_is_never_the_last_of_several():
+    noted, _ = watch(rung("a", FREE), narrow(), sends=(FAILED,) * 4)
+    assert noted == [("a", False)]
+
+
+def test_who_asks_for_no_form_is_checked_nowhere():
+    noted, _ = watch(rung("a", FREE), rung("b", FREE), sends=(FAILED,), whole_ms=0)
+    assert noted == [("a", False), ("b", False)]
+
+
+def test_a_call_whose_first_rung_cannot_serve_it_begins_at_the_last():
+    noted, call = watch(silent("a"), rung("b", FREE), sends=(((20_000, OVERLOADED),),))
+    assert noted == [("b", True)]
+    assert call.trail[-1].ms == 20_000  # it had the time of a whole answer
+
+
+def test_a_call_that_goes_back_up_has_its_last_rung_there():
+    """The wait at `b` led to `c`, whose budget is too small, as is found by standing there only."""
+    slow = rung("b", route(fixed=(("slow", 1, 0),), metered=(), whole=()))
+    noted, call = watch(rung("a", FREE), slow, small("c"), sends=(FAILED,), before=slow)
+    assert noted == [("a", False), ("b", False), ("c", True), ("b", True)]
+    assert (call.end, call.rung) == (End.ANSWERED, 1)
