@@ -109,7 +109,7 @@ def test_a_damaged_line_of_the_journal_is_told_and_its_neighbours_are_read(tmp_p
 
 def test_an_alert_says_that_the_ledger_cannot_be_written(tmp_path, monkeypatch):
     """Whoever only looks at alerts must hear of it: keyed writes and capped money stand still meanwhile."""
-    now = {"now_ms": 1_800_000_000_000, "turned_away": {}, "pools": {}, "open": {}}
+    now = {"now_ms": 1_800_000_000_000, "turned_away": {}, "pools": {}, "open": {}, "debt_units": 0}
     now |= dict.fromkeys(("budgets", "agents", "oldest_ms", "watched", "retries_left", "keys_out"), ())
 
     async def play():

@@ -26,6 +26,7 @@ def standing(at_ms, *, left=100, waiting=0, agents=()):
         "retries_left": [("openai", "m", 10)],
         "keys_out": [("openai", "k1", 4_000)],
         "watched": [],
+        "debt_units": 7,
     }
     return {"now_ms": at_ms, "budgets": [row], "turned_away": {"key": 2}, "agents": list(agents), **gauges}
 
@@ -37,6 +38,7 @@ def test_rows_and_states_become_metrics_alerts_and_lines():
     watching.look(standing(START_MS + 1_000, left=0, waiting=3))
     scrape = watching.scrape().decode()
     assert 'swarmgate_backlog_calls{budget="openai: 100 per 60s",priority="P1",target="openai"} 3.0' in scrape
+    assert "swarmgate_debt_units_total 7.0" in scrape
     assert 'swarmgate_alerts_firing{alert="budget_exhausted",subject="openai: 100 per 60s"} 1.0' in scrape
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["event"] for line in lines] == ["answered", "deferred", "alert"]

@@ -141,6 +141,7 @@ class DataOrders:
             "keys_out": keys_out(self._gate.ladders, now_ms),
             "watched": [one[:3] for one in self._gate.egress.desk.shadow.seen()] if self._gate.egress else [],
             "turned_away": self._turned_away(),
+            "debt_units": self._store.debt_units,
             "configuration": self.file_trouble,
             "agents": [{"agent": agent, "state": "running", "silent_ms": silent_ms} for agent, silent_ms in heard],
         }

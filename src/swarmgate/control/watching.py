@@ -61,6 +61,7 @@ class Watching:
             self._metrics.keys_out(standing["keys_out"])
             self._metrics.watched(standing["watched"])
             self._metrics.turned_away(standing["turned_away"])
+            self._metrics.debt(standing["debt_units"])
             notices = self._alerts.judge(now, now_ms)
             self._metrics.alerts((str(one["alert"]), str(one["subject"])) for one in self._alerts.firing())
             for notice in notices:

@@ -34,6 +34,7 @@ class Metrics:
         self._price = price
         self.registry = registry or Registry()
         self._turned_away: dict[str, int] = {}
+        self._debt_units = 0
         self._hear: dict[type, Callable[..., None]] = {
             rows.Intent: self._intent,
             rows.Note: self._note,
@@ -156,6 +157,11 @@ class Metrics:
         for lacks, count in counts.items():
             self.registry.add(names.TURNED_AWAY, lacks, amount=max(0, count - self._turned_away.get(lacks, 0)))
         self._turned_away = dict(counts)
+
+    def debt(self, units: int) -> None:
+        """What calls used beyond their reservations, since the gate began."""
+        self.registry.add(names.DEBT, amount=max(0, units - self._debt_units))
+        self._debt_units = units
 
     def retries(self, left: Iterable[tuple[str, str, int]]) -> None:
         """What is left of each deployment's retry budget: target, model, sends."""

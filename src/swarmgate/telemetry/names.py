@@ -73,6 +73,9 @@ OLDEST = Name("oldest_wait_seconds", "gauge", ("target", "priority"), "Age of th
 TURNED_AWAY = Name(
     "turned_away_total", "counter", ("lacks",), "Requests that lacked a good key, or words of who calls."
 )
+DEBT = Name(
+    "debt_units_total", "counter", (), "Units beyond what calls had reserved, of all budgets: tokens, micro-dollars."
+)
 UNATTRIBUTED = Name("unattributed_sends_total", "counter", ("target",), "Sends of calls that named no agent.")
 OPEN = Name("open_calls", "gauge", ("state",), "Calls by state.")
 ALERTS = Name("alerts_firing", "gauge", ("alert", "subject"), "Alerts that hold now; of agents their number.")
@@ -93,6 +96,7 @@ ALL: Final = (
         DOUBTFUL,
         WATCHED,
         TURNED_AWAY,
+        DEBT,
         UNATTRIBUTED,
     ),
 )
