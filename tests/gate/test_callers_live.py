@@ -11,7 +11,7 @@ import h11
 import pytest
 from stage import DONE, FINISH, LAST, STREAM_HEAD, TARGET, UNARY, event, framed, stage, token, unary, whole
 from test_front import request
-from test_hostile_callers import BODY, CHAT, SMUGGLED
+from test_hostile_callers import SMUGGLED
 
 from eventually import eventually
 from swarmgate.engine.loops import new_event_loop
@@ -58,21 +58,6 @@ def test_hi_01_05_06_11_what_is_smuggled_is_refused_whole_and_byte_by_byte_and_t
                     assert len(STATUS.findall(said)) == 1, name
             assert on.stand_in.connections == 0
             assert on.ends == []
-
-    run(play, loop)
-
-
-@LOOPS
-def test_hi_01_a_length_among_the_trailers_is_none(loop):
-    async def play():
-        async with stage(unary) as on:
-            evil = request(body=b'{"model":"second"}')
-            first = CHAT + b"transfer-encoding: chunked\r\n\r\n10\r\n" + BODY + b"\r\n0\r\ncontent-length: %d\r\n\r\n"
-            raw = first % len(evil) + evil.replace(b"host: g", b"host: g\r\nconnection: close")
-            for pieces in ([raw], bytes_of(raw)):
-                said = await said_to(on.port, *pieces)
-                assert said.count(b"HTTP/1.1 200 OK") == 2
-            assert [hit.said["model"] for hit in on.stand_in.hits] == ["fast", "second"] * 2
 
     run(play, loop)
 

@@ -38,6 +38,14 @@ SMUGGLED = {
     + BODY
     + b"\r\n0\r\nGET /x HTTP/1.1\r\n\r\n",
     "bare LF before a trailer": CHAT + b"transfer-encoding: chunked\r\n\r\n10\r\n" + BODY + b"\r\n0\nx: y\r\n\r\n",
+    "length as a trailer": CHAT
+    + b"transfer-encoding: chunked\r\n\r\n10\r\n"
+    + BODY
+    + b"\r\n0\r\ncontent-length: 9\r\n\r\n",
+    "request in an extension": CHAT
+    + b"transfer-encoding: chunked\r\n\r\n10;GET /x HTTP/1.1\r\n"
+    + BODY
+    + b"\r\n0\r\n\r\n",
     "space before colon": CHAT + b"content-length : 16\r\n\r\n" + BODY,
     "folded": CHAT + b"x: a\r\n b\r\ncontent-length: 16\r\n\r\n" + BODY,
     "bare LF": CHAT.replace(b"\r\n", b"\n") + b"content-length: 16\n\n" + BODY,

@@ -7,16 +7,16 @@ import subprocess
 from contextlib import suppress
 
 import pytest
+from fuzz import SEEDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_differential import PIECES, SMUGGLING, ours
+from test_differential import HONEST, PIECES, SMUGGLING, forwarded, ours
 
 pytestmark = [
     pytest.mark.peers,
     pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),
 ]
 
-TRAILER = b"0\r\nContent-Length: 9\r\n\r\n"
 # Said per connection: what was read of it, also where what follows is an error that takes the answers with it.
 SERVER = """
 const server = require("http").createServer((request, response) => {
@@ -73,10 +73,22 @@ def test_the_count_can_fail(node):
 
 @pytest.mark.parametrize("raw", SMUGGLING, ids=repr)
 def test_no_smuggled_request_is_served_that_node_does_not_see(node, raw):
-    if TRAILER in raw:
-        assert node.read(raw) == []  # Node refuses a length among the trailers; here trailers are left behind
-    else:
-        assert_node_read_the_same(node, raw)
+    assert_node_read_the_same(node, raw)
+
+
+@pytest.mark.parametrize("raw", HONEST, ids=repr)
+def test_what_is_honest_is_read_alike(node, raw):
+    assert (
+        ours([raw])
+        == node.read(raw)
+        == node.read(forwarded([raw], chunked=True))
+        == node.read(forwarded([raw], chunked=False))
+    )
+
+
+def test_seeds_read_alike(node):
+    for row in json.loads(SEEDS.read_text()):
+        assert_node_read_the_same(node, row["raw"].encode("latin-1"))
 
 
 @settings(max_examples=400)

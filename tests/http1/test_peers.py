@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from plain_relay import PlainRelay, run
-from test_differential import SMUGGLING, ours
+from test_differential import HONEST, SMUGGLING, ours
 
 from eventually import eventually
 
@@ -72,7 +72,7 @@ def test_nginx_sees_what_was_served_and_nothing_else(nginx):
         port, folder = nginx
         await eventually(lambda: is_up(port))
         async with PlainRelay(port) as relay:
-            for raw in SMUGGLING:
+            for raw in SMUGGLING + HONEST:
                 (folder / "seen.log").write_text("")
                 served = [target.decode() for _, target, _ in ours([raw])]
                 await send(relay.port, raw)

@@ -2,7 +2,7 @@
 The connection to one agent: bytes in, a handler called; answers out.
 
 Here lives the order of one client connection: one call in flight, pipelined bytes wait unparsed, the connection is kept
-or closed. Framing and heads are read elsewhere (head.py, framing.py). The end of the client's stream while its call is
+or closed. Framing and heads are read elsewhere (head.py, request_body.py). The end of the client's stream while its call is
 open means it left (design 3), also when it only half-closed.
 """
 
@@ -14,10 +14,11 @@ from mypy_extensions import mypyc_attr
 from swarmgate.http1.answer import SILENT
 from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, Limited
 from swarmgate.http1.connection import FULL_READ_BYTES
-from swarmgate.http1.framing import READ, BadBody, request_body
+from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.request_body import request_body
 from swarmgate.http1.sweep import NEVER, Sweep
 
 MAX_WAITING_BYTES: Final = 64 * 1024

@@ -3,13 +3,14 @@ Message bodies: what a head promised, read strictly (chunks are written by rende
 
 Here lives sans-io framing for both ends (RFC 9112 6 and 7): by length, chunked, until the connection closes, or none.
 Payload comes out as it came in, never collected: memory stays at one read. Chunk extensions and trailers are dropped,
-so nothing that was not judged is passed on. The common read is one whole chunk; it costs one regex match.
+so nothing that was not judged is passed on (request_body.py refuses some of them). The common read is one whole chunk; it
+costs one regex match.
 """
 
 import re
 from typing import Final
 
-from swarmgate.http1.head import RequestHead, ResponseHead
+from swarmgate.http1.head import ResponseHead
 
 MAX_EXTENSION_BYTES: Final = 256
 MAX_TRAILER_BYTES: Final = 8 * 1024
@@ -19,6 +20,7 @@ USUAL_CHUNK_BYTES: Final = 24
 MORE_A_READ, MORE_A_BODY = 64, 4_096
 NO_BODY_STATUS: Final = frozenset({204, 304})
 
+_PLAIN_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})(?:;[\t -~\x80-\xff]{0,256})?\r\n")
 _MAYBE_SIZE_LINE: Final = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:;[\t -~\x80-\xff]{0,256})?\r?)?")
 _TRAILER_LINE: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
@@ -27,7 +29,7 @@ _MAYBE_TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?::[\
 _NONE: Final = 0
 _LENGTH: Final = 1
 _CLOSE: Final = 2
-_SIZE: Final = 3
+CHUNKED: Final = 3  # at the line of a size
 _DATA: Final = 4
 _DATA_END: Final = 5
 _TRAILER: Final = 6
@@ -45,7 +47,7 @@ class BodyReader:
     """
     Reads one body: `feed` gives the payload of a read, `done` tells its end, `leftover` holds bytes that came after.
 
-    Made by `request_body`, `response_body`, `until_close` or `no_body`.
+    Made by `response_body`, `by_length`, `until_close` or `no_body`.
     """
 
     __slots__ = ("_held", "_left", "_spare", "_step", "done", "leftover")
@@ -61,14 +63,14 @@ class BodyReader:
     def feed(self, data: bytes) -> bytes:
         """The payload in this read, joined; raises BadBody, after which the connection is of no use."""
         step = self._step
-        if step == _SIZE and not self._held:  # the common read: one whole chunk
-            line = _SIZE_LINE.match(data)
+        if step == CHUNKED and not self._held:  # the common read: one whole chunk
+            line = _PLAIN_LINE.match(data)
             if line:
                 start = line.end()
                 end = start + int(line[1], 16)
                 if start < end and data[end:] == b"\r\n":
                     return data[start:end]
-        if step >= _SIZE:
+        if step >= CHUNKED:
             return self._feed_chunks(data)
         if step == _LENGTH:
             if len(data) < self._left:
@@ -96,7 +98,7 @@ class BodyReader:
         steps = self._size, self._data, self._data_end, self._trailer
         pos, most = 0, self._spare + MORE_A_READ + len(data) // USUAL_CHUNK_BYTES
         while pos >= 0 and not self.done:
-            pos = steps[self._step - _SIZE](data, pos, payload)
+            pos = steps[self._step - CHUNKED](data, pos, payload)
             if len(payload) > most:  # a byte each costs the reader much more than whoever writes them (P14)
                 raise BadBody("chunk", "chunks_too_small", f"they hold less than {USUAL_CHUNK_BYTES} bytes each")
         self._spare = min(MORE_A_BODY, most - len(payload))
@@ -136,7 +138,7 @@ class BodyReader:
     def _data_end(self, data: bytes, pos: int, _payload: list[bytes]) -> int:
         end = data[pos : pos + 2]
         if end == b"\r\n":
-            self._step = _SIZE
+            self._step = CHUNKED
             return pos + 2
         if end not in {b"", b"\r"}:
             raise BadBody("chunk", "bad_chunk_end", "a chunk does not end where its size says")
@@ -164,6 +166,11 @@ def until_close() -> BodyReader:
     return BodyReader(_CLOSE)
 
 
+def by_length(length: int) -> BodyReader:
+    """As many bytes, at least one."""
+    return BodyReader(_LENGTH, length)
+
+
 def no_body() -> BodyReader:
     """Nothing at all: done at once."""
     return BodyReader(_NONE)
@@ -182,19 +189,11 @@ class _Read(BodyReader):
 READ: Final = _Read(_NONE)
 
 
-def request_body(head: RequestHead) -> BodyReader:
-    """The reader for a request's body: without a length and without chunks there is none (RFC 9112 6.3)."""
-    if head.chunked:
-        return BodyReader(_SIZE)
-    length = head.content_length
-    return BodyReader(_LENGTH, length) if length else BodyReader(_NONE)
-
-
 def response_body(head: ResponseHead, method: bytes) -> BodyReader:
     """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
     length = head.content_length
     if method == b"HEAD" or head.status in NO_BODY_STATUS or length == 0:
         return BodyReader(_NONE)
     if head.chunked:
-        return BodyReader(_SIZE)
-    return BodyReader(_CLOSE) if length is None else BodyReader(_LENGTH, length)
+        return BodyReader(CHUNKED)
+    return until_close() if length is None else by_length(length)
