@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from swarmgate.cli import app
@@ -36,9 +37,10 @@ def test_an_unknown_price_is_none_and_names_are_told(tmp_path):
     assert json.loads(run("gpt-4o-minni", "--config", str(file), "--json").stdout)[0]["input_micro"] == 1_000_000
 
 
-def test_prices_of_a_configuration_need_no_keys(tmp_path):
+@pytest.mark.parametrize("key", ["env:SWARMGATE_TEST_NO_SUCH_KEY", "file:/no/such/key"])
+def test_prices_of_a_configuration_need_no_keys(tmp_path, key):
     file = tmp_path / "gate.toml"
-    text = '[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = { one = "env:SWARMGATE_TEST_NO_SUCH_KEY" }\n'
+    text = f'[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = {{ one = "{key}" }}\n'
     file.write_text(text + '[prices."own-1"]\ninput = 1\noutput = 2\n')
     done = run("own-1", "--config", str(file), "--json")
     assert done.exit_code == 0

@@ -302,6 +302,18 @@ def test_lg_12_a_lie_about_use_takes_what_was_reserved_and_gives_nothing_back(us
         assert level <= cell.level <= level + pending * cell.limits.scale, name
 
 
+@pytest.mark.parametrize(("window", "level"), [(2_000, 1), (200_000, 1_500_001)])
+def test_lg_12_what_the_operator_says_of_a_window_decides_what_is_believed(window, level):
+    bench = Bench(CAPPED.replace("[routes]", f'windows = {{ "*" = {window} }}\n[routes]'))
+    warm(bench.gate)
+    body = b'{"model":"fast","max_tokens":1}'
+    bench.client.data_received(request(body=body).replace(b"host: g", b"host: g\r\nx-swarmgate-agent: a", 1))
+    bench.dialler.succeed()
+    counts = {"prompt_tokens": 1, "completion_tokens": 1_500_000, "total_tokens": 1_500_001}
+    bench.dialler.opened[0][0].data_received(whole(UNARY | {"usage": counts}))
+    assert bench.gate.store.book.cells["agent a: tokens per 86400s"].level in {level, level + 1}
+
+
 def test_lg_12_what_a_call_can_have_used_is_believed():
     assert could_use(1_000_000, 64_000, 128_000)  # of a target that ran tools itself, round after round
     assert not could_use(2_000_000, 64_000, 128_000)

@@ -1,7 +1,6 @@
 """`swarmgate prices`: models side by side: what they cost, how much they read, what they can do."""
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -12,6 +11,7 @@ from rich.console import Console
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
+from swarmgate.config import NoKeys
 from swarmgate.core.price import Price, Rate, Used, cost_micro
 from swarmgate.facts import prices as price_list
 
@@ -55,7 +55,7 @@ def prices(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare models by price, context window and capability."""
-    own = {} if config is None else configured.read(config, configured.Secrets(os.environ)).prices  # no key is needed
+    own = {} if config is None else configured.read(config, NoKeys()).prices
     book = price_list.PriceBook({name: table.price for name, table in own.items()})
     rows = [candidate(model, book) for model in models]
     if as_json:

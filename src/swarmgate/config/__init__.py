@@ -11,6 +11,7 @@ from swarmgate.config.environment import from_environment
 from swarmgate.config.policies import HostPolicy
 from swarmgate.config.quota import Quota
 from swarmgate.config.routes import ANY_MODEL, Deployment
+from swarmgate.config.secret import NoKeys
 from swarmgate.config.targets import Target
 from swarmgate.config.whole import Config, load, parse
 
@@ -23,6 +24,7 @@ __all__ = [
     "Egress",
     "HostPolicy",
     "Listen",
+    "NoKeys",
     "Pin",
     "Quota",
     "Target",

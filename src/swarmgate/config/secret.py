@@ -1,6 +1,7 @@
 """A key never stands in the file: it is named (`env:NAME`, `file:PATH`) and kept as a secret that shows itself to nobody."""
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Never, Self
 
@@ -9,6 +10,7 @@ from pydantic import BeforeValidator, SecretStr, ValidationInfo
 from swarmgate.core.errors import BadInput
 
 _KEY = re.compile(r"[!-~]{1,4096}")
+_STAND_IN = "not-read"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # anything else may be a key written by mistake: it is not repeated
 
 
@@ -30,6 +32,19 @@ class HiddenKey(SecretStr):
         return self
 
 
+class NoKeys(Mapping[str, str]):
+    """An environment for who needs no key: none is read, from a variable or from a file, and something stands for each."""
+
+    def __getitem__(self, _name: str) -> str:
+        return _STAND_IN
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
     """Errors never repeat what was written: it may be the key itself."""
     kind, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
@@ -37,6 +52,8 @@ def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
         key = None if info.context is None else info.context.get(name)
         if key is None:
             raise BadInput("", f"the environment has no {name}")
+    elif kind == "file" and isinstance(info.context, NoKeys):
+        return HiddenKey(_STAND_IN)
     elif kind == "file":
         try:
             key = Path(name).read_text(encoding="utf-8").strip()

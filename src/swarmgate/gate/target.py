@@ -66,12 +66,13 @@ def without_credentials(query: bytes) -> bytes:
 class ModelTarget:
     """
     One target. `base` replaces `/v1` of the `paths` that callers use; `credentials` are header fields by key id; `dialect`
-    is how its answers are read, and which headers it wants where a caller sends none. `secrets` has the keys themselves.
+    is how its answers are read, and which headers it wants where a caller sends none. `secrets` has the keys themselves,
+    `windows` what the operator says of context windows, by model.
 
     Errors: `BadField` for a credential that would start a header line of its own.
     """
 
-    __slots__ = ("_base", "_credentials", "_host", "_openings", "dialect", "origin", "quotas", "secrets")
+    __slots__ = ("_base", "_credentials", "_host", "_openings", "dialect", "origin", "quotas", "secrets", "windows")
 
     def __init__(
         self,
@@ -90,6 +91,7 @@ class ModelTarget:
         keys = {key: value.rpartition(b" ")[2] for key, (_, value) in credentials.items()}
         self.secrets = {key: secret for key, secret in keys.items() if len(secret) >= SHORTEST_SECRET}
         self.dialect = dialect
+        self.windows: Mapping[str, int] = {}
         self.quotas = Quotas(dialect)
         self._openings = {
             (key, path): request_head(b"POST", base + path.removeprefix(_V1), host, [credential, _PLAIN, OUR_HOP])[

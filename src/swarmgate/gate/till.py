@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
+from swarmgate.core.ladders import ANY
 from swarmgate.core.price import Price, Used, could_use
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
@@ -65,10 +66,11 @@ class Till:
         used = Used(prompt + apart, output, read, max(0, apart - read))
         return UNKNOWN if min(usage) < 0 else self._cost_at(call.rungs[call.rung], call.model, provider, used)
 
-    def believes(self, call: Call, provider: str, prompt: int, output: int) -> bool:
-        """Whether the call can have used so many tokens where it stands."""
-        model = call.rungs[call.rung].model or call.model
-        return could_use(prompt, output, self._prices.window(model, provider))
+    def believes(self, call: Call, target: ModelTarget, prompt: int, output: int) -> bool:
+        """Whether the call can have used so many tokens where it stands; the operator's word on windows comes first."""
+        model, windows = call.rungs[call.rung].model or call.model, target.windows
+        told = windows.get(model) or windows.get(ANY, 0)
+        return could_use(prompt, output, told or self._prices.window(model, target.dialect.name))
 
     def _cost_at(self, rung: Rung, model: str, provider: str, used: Used) -> int:
         cost = self._prices.cost_micro(rung.model or model, provider, used, rung.target)

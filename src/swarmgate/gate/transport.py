@@ -223,7 +223,7 @@ class Attempt(Wire):
         prompt, output = usage
         if prompt <= FEW_TOKENS and output <= FEW_TOKENS:
             return usage
-        return usage if self._exchanges.till.believes(self.call, self.target.dialect.name, prompt, output) else ABSURD
+        return usage if self._exchanges.till.believes(self.call, self.target, prompt, output) else ABSURD
 
     def _counted(self, sent: int) -> int:
         """The prompt without what was read from a cache: its provider does not count that."""

@@ -108,7 +108,9 @@ class KeyedTarget:
         credentials = {key: _auth(auth, secret.get_secret_value()) for key, secret in self._target.keys.items()}
         origin = Origin(url.scheme, url.host, url.port)
         base = url.path or ("" if dialect is GENERIC else dialect.base_path)
-        return ModelTarget(origin, _host(url), base.encode(), credentials, PATHS, dialect=dialect)
+        made = ModelTarget(origin, _host(url), base.encode(), credentials, PATHS, dialect=dialect)
+        made.windows = self._target.windows
+        return made
 
 
 def _auth(kind: str, key: str) -> Header:

@@ -32,6 +32,7 @@ model_list:
     litellm_params: {model: anthropic/claude-sonnet-4-5, temperature: 0}
   - model_name: small
     litellm_params: {model: hosted_vllm/Qwen/Qwen3-4B, api_base: os.environ/VLLM, max_parallel_requests: 8}
+    model_info: {max_input_tokens: 8192, max_output_tokens: 2048}
   - model_name: bed
     litellm_params: {model: bedrock/anthropic.claude-3, aws_region_name: us-west-2}
   - model_name: "anthropic/*"
@@ -77,6 +78,7 @@ def test_a_whole_file():
             "base_url": "http://127.0.0.1:8000/v1",
             "keys": {"key-1": "env:HOSTED_VLLM_API_KEY"},
             "key_limits": ["8 concurrent"],
+            "windows": {"Qwen/Qwen3-4B": 8192},
         },
         "openai-2": {"base_url": "https://api.openai.com/v1", "keys": {"key-1": "env:OPENAI_1"}},
         "groq": {
@@ -177,8 +179,9 @@ PARAMS = st.fixed_dictionaries(
     },
 )
 NAMES = st.sampled_from(["a", "b", "*", "gpt-4o", "x*y", 'q"\\', "*/b"])
+INFO = st.fixed_dictionaries({}, optional={"max_input_tokens": st.integers(0, 10**9) | JUNK})
 ENTRY = st.fixed_dictionaries(
-    {}, optional={"model_name": NAMES | JUNK, "litellm_params": PARAMS | JUNK, "model_info": JUNK}
+    {}, optional={"model_name": NAMES | JUNK, "litellm_params": PARAMS | JUNK, "model_info": INFO | JUNK}
 )
 FALLBACKS = st.lists(st.dictionaries(NAMES, st.lists(NAMES | JUNK, max_size=3) | JUNK, max_size=2), max_size=3) | JUNK
 SETTINGS = st.fixed_dictionaries(
@@ -201,6 +204,22 @@ FILES = st.fixed_dictionaries(
         "a\nb": JUNK,
     },
 )
+
+
+@pytest.mark.parametrize(
+    ("told", "windows"), [([8_192, "4096"], {"m": 4096}), ([None, 9], {"m": 9}), ([0, "x"], {}), ([10**12, True], {})]
+)
+def test_the_smallest_window_of_a_model_is_taken_over(told, windows):
+    params = {"model": "hosted_vllm/m", "api_base": "http://127.0.0.1:1/v1"}
+    entries = [
+        {"model_name": "m", "litellm_params": params, "model_info": {} if one is None else {"max_input_tokens": one}}
+        for one in told
+    ]
+    made = converted(yaml.safe_dump({"model_list": entries}), {})
+    assert made.targets[0].windows == windows
+    omitted = [field for field, _ in made.left_out if field.endswith("max_input_tokens")]
+    assert len(omitted) == (0 if windows else len(told))
+    plan(parse(toml(made, "a file"), Secrets({})))
 
 
 @given(FILES)

@@ -22,7 +22,7 @@ _STAND_IN = {"KEY": "not-set"}
 
 
 class TargetTable(NamedTuple):
-    """A target to be written; `largest_tokens` 0 = the usual largest call fits its limits."""
+    """A target to be written; `largest_tokens` 0 = the usual largest call fits its limits, `windows` are by model."""
 
     name: str
     url: str
@@ -30,6 +30,7 @@ class TargetTable(NamedTuple):
     variables: tuple[str, ...]
     limits: tuple[str, ...]
     largest_tokens: int
+    windows: Mapping[str, int]
 
 
 class Converted(NamedTuple):
@@ -102,8 +103,17 @@ def _targets(found: Iterable[Deployment], reader: Reader) -> dict[object, Target
         variables = tuple(dict.fromkeys(one.variable for one in group))
         limits, largest = _usable(first, reader)
         name = _free(first.word.replace("_", "-"), {target.name for target in targets.values()})
-        targets[key] = TargetTable(name, first.url, speaks, variables, limits, largest)
+        targets[key] = TargetTable(name, first.url, speaks, variables, limits, largest, _windows(group))
     return targets
+
+
+def _windows(group: Iterable[Deployment]) -> dict[str, int]:
+    """The context windows of one target's models; of several for one model the smallest fits everywhere."""
+    windows: dict[str, int] = {}
+    for one in group:
+        if one.window:
+            windows[one.model] = min(one.window, windows.get(one.model, one.window))
+    return windows
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

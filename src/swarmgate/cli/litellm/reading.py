@@ -41,6 +41,7 @@ _PARAMS = {
 _SAYS_NOTHING = {"id", "mode", "base_model", "description", "max_tokens", "max_input_tokens", "max_output_tokens"}
 _READ_MODES = {"", "chat", "completion", "embedding", "responses"}
 _LONGEST = 120
+LARGEST_WINDOW = 100_000_000
 _url = TypeAdapter(BaseUrlText)
 
 
@@ -55,7 +56,8 @@ class Deployment(NamedTuple):
     """
     One entry of `model_list`: the name that callers use, the place and its key's variable, the model's name there.
 
-    `limits` hold for this model with this key; `price` are dollars for a million tokens, by our names.
+    `limits` hold for this model with this key; `price` are dollars for a million tokens, by our names; `window` is the
+    longest call in tokens, 0 = not said.
     """
 
     alias: str
@@ -67,6 +69,7 @@ class Deployment(NamedTuple):
     limits: tuple[str, ...]
     order: int
     price: Mapping[str, Decimal]
+    window: int
 
 
 class Reader:
@@ -120,6 +123,7 @@ class Reader:
             tuple(self._limits(where, merged)),
             _whole(params.get("order")) or 0,
             self._price(where, merged),
+            self._window(where, info.get("max_input_tokens")),
         )
 
     def _url(self, word: str, api_base: object) -> str:
@@ -161,6 +165,13 @@ class Reader:
             elif entry.get(field) is not None:
                 self.omit(f"{where}.{field}", "is no whole number")
         return told
+
+    def _window(self, where: str, told: object) -> int:
+        window = _whole(told) or 0
+        if window > LARGEST_WINDOW or (told is not None and not window):
+            self.omit(f"{where}.model_info.max_input_tokens", "is no number of tokens")
+            return 0
+        return window
 
     def _price(self, where: str, entry: Mapping[str, Any]) -> dict[str, Decimal]:
         price = {ours: cost for field, ours in _COSTS.items() if (cost := _million(entry.get(field))) is not None}

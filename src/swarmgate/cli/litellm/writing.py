@@ -18,6 +18,7 @@ listen = "127.0.0.1:8787"   # the data port, for agents on this machine
 # of each, 80 where nothing is said, so that no window at the provider ever holds more. Keys come from the environment.
 """
 _LARGEST = "the largest call that must fit; one of the usual 16_384 would not"
+_WINDOWS = "max_input_tokens: a larger call passes the model over where another can serve it"
 _ROUTES = """
 # ----- What serves a model -----
 # What a caller asks for, and the ladder of what may serve it: a group's own deployments, then its fallbacks.
@@ -68,6 +69,9 @@ def _target(target: TargetTable) -> Iterator[str]:
         yield f"key_limits = {_list(target.limits)}\n"
     if target.largest_tokens:
         yield f"largest_tokens = {target.largest_tokens}   # {_LARGEST}\n"
+    if target.windows:
+        windows = [f"{_text(model)} = {window}" for model, window in target.windows.items()]
+        yield f"windows = {{ {', '.join(windows)} }}   # {_WINDOWS}\n"
 
 
 def _price(price: Mapping[str, object]) -> str:
