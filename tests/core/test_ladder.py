@@ -2,6 +2,8 @@
 
 from itertools import repeat
 
+import pytest
+
 from life import (
     FAILS,
     HELD,
@@ -162,6 +164,16 @@ def test_without_a_rung_that_can_the_call_is_refused_with_the_last_reason():
     world.run()
     assert (call.end, call.reason, call.attempt) == (End.REFUSED, Reason.POLICY_WINDOW_TOO_SMALL, 0)
     world.check_clean()
+
+
+@pytest.mark.parametrize(("least", "second", "used"), [(100, 200, 1), (99, 200, 0), (0, 200, 0), (100, 150, 0)])
+def test_the_first_rung_is_passed_over_where_the_prompt_certainly_does_not_fit_and_another_does(least, second, used):
+    world = World()
+    rungs = (speaks("a", "chat", window=99), speaks("b", "chat", window=second))
+    call = world.call("x", rungs=rungs, surface="chat", context_tokens=160, least_tokens=least)
+    world.run()
+    assert (call.end, call.rung, call.attempt) == (End.ANSWERED, used, 1)
+    assert call.trail == ((Tried(0, Reason.POLICY_WINDOW_TOO_SMALL),) if used else ())
 
 
 def test_what_failed_attempts_took_is_no_time_in_line():

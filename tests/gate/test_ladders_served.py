@@ -152,6 +152,25 @@ def test_llm_gateways_68_a_rung_whose_window_the_operator_tells_is_passed_over_b
     asyncio.run(play())
 
 
+def test_the_first_rung_is_passed_over_by_a_prompt_that_certainly_does_not_fit():
+    text = TWO.replace("[targets.second]", 'windows = {{ "*" = 8_192 }}\n[targets.second]')
+
+    async def play():
+        async with stage(either, text) as on, gpt(on.port) as client:
+            for words, rung in ((10_000, "1"), (6_000, "0")):
+                said = ASK | {"messages": [{"role": "user", "content": "word " * words}]}
+                raw = await client.chat.completions.with_raw_response.create(**said)
+                assert raw.headers["x-swarmgate-rung"] == rung
+            assert [hit.path for hit in on.stand_in.hits] == ["/second/chat/completions", "/first/chat/completions"]
+            alone = text.replace('["first/large", "second/small"]', '"first/large"')
+        async with stage(either, alone) as on, gpt(on.port) as client:
+            said = ASK | {"messages": [{"role": "user", "content": "word " * 10_000}]}
+            raw = await client.chat.completions.with_raw_response.create(**said)
+            assert raw.headers["x-swarmgate-rung"] == "0"
+
+    asyncio.run(play())
+
+
 def test_a_rung_that_speaks_otherwise_is_passed_over():
     chat_only = TWO.replace("[targets.second]", 'provider = "moonshot"\n\n[targets.second]')
 

@@ -104,13 +104,19 @@ def test_the_provider_says_which_header_its_key_goes_in_and_what_else_it_wants()
     assert b"2023" not in target.request("only", b"/v1/messages", newer, b"{}")
 
 
-def test_rungs_below_the_first_know_the_window_of_their_model():
+def test_rungs_of_several_know_the_window_of_their_model():
     text = TEXT.replace(
         '["openai/gpt-4o-mini", "local/*"]', '["openai/gpt-4o", "openai/gpt-4", "openai/none-such", "local/*"]'
     )
-    rungs = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
-    assert rungs[0].window is None
-    assert [rung.window("asked") for rung in rungs[1:]] == [8_192, 0, 0]
+    ladders = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model
+    assert [rung.window("asked") for rung in ladders["fast"]] == [128_000, 8_192, 0, 0]
+    (alone,) = plan(
+        parse(
+            text.replace('["openai/gpt-4o", "openai/gpt-4", "openai/none-such", "local/*"]', '"openai/gpt-4"'),
+            {"KEY": "sk-9"},
+        )
+    ).ladders.by_model["fast"]
+    assert alone.window is None
 
 
 def test_windows_that_an_operator_tells_outrank_the_list_at_every_provider():
@@ -120,7 +126,7 @@ def test_windows_that_an_operator_tells_outrank_the_list_at_every_provider():
     text = text.replace("[targets.openai]", '[targets.openai]\nwindows = { "gpt-4" = 4_096 }')
     text = text.replace("[targets.local]", '[targets.local]\nwindows = { "small8k" = 8_192, "*" = 32_768 }')
     first, fourth, listed, any_model = plan(parse(text, {"KEY": "sk-9"})).ladders.by_model["fast"]
-    assert first.window is None
+    assert first.window("asked") == 128_000
     assert fourth.window("asked") == 4_096
     assert listed.window("asked") == 200_000
     assert [any_model.window(asked) for asked in ("small8k", "other")] == [8_192, 32_768]

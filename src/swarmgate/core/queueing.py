@@ -80,9 +80,14 @@ def connect(call: Call, _event: object, now_ms: int) -> Commands:
 
 
 def arrive(call: Call, event: object, now_ms: int) -> Commands:
-    """Stand on the first rung that may serve the call; the usual first one asks nothing."""
-    first = call.rungs[0]
-    if (first.serves is None and first.window is None) or step_to(call, 0):
+    """
+    Stand on the first rung that may serve the call; the usual first one asks nothing.
+
+    A prompt that is too large for all of them is for the first to refuse.
+    """
+    if call.least_tokens and not count_fit(call, 1):
+        call.least_tokens = 0
+    if (call.rungs[0].serves is None and not call.least_tokens) or step_to(call, 0):
         return connect(call, event, now_ms)
     return end(call, End.REFUSED, call.trail[-1].reason)
 

@@ -169,8 +169,8 @@ class Rung(NamedTuple):
     One step of a ladder: interchangeable keys of one deployment at one target, and the retries it tolerates.
 
     `charge` is what the provider counts against limits on tokens; `serves` are the surfaces that it speaks, None = all;
-    `window` tells the largest call in tokens that its model takes, or the caller's where it names none, 0 = not known; it is asked when a call may
-    step down to it. `own` are the budgets that not all of its keys take
+    `window` tells the largest call in tokens that its model takes, or the caller's where it names none, 0 = not known; None on a
+    ladder of one. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
     sent here, with what a call would take of them. `apart` makes the ring of one more model, where a rung serves any and its
     provider counts each for itself.
@@ -219,6 +219,7 @@ class Call:
         "id",
         "keyed",
         "lease",
+        "least_tokens",
         "model",
         "money",
         "offered",
@@ -279,6 +280,7 @@ class Call:
     money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
     costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
+    least_tokens: int  # what its prompt certainly has, where that is more than its first rung's window; else 0
     whole_ms: int  # how long it may take where its answer is checked whole; 0 = it asks for no form
     arrived_ms: int
     deadline_ms: int
@@ -333,7 +335,9 @@ class Call:
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
         self.committed = self.crowded = self.delivered = self.checked = False
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
-        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.whole_ms = 0
+        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.least_tokens = (
+            self.whole_ms
+        ) = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0
         self.trail = self.barred = self.costs = self.standing = self.offered = ()
         self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None

@@ -28,20 +28,24 @@ class Tried(NamedTuple):
     ms: int = UNSENT
 
 
-def unfit(rung: "Rung", call: "Call") -> Reason | None:
-    """Why a rung can never serve a call; None if it may."""
+def unfit(rung: "Rung", call: "Call", tokens: int) -> Reason | None:
+    """Why a rung can never serve a call of so many tokens, 0 = not known; None if it may."""
     if rung.serves is not None and call.surface and call.surface not in rung.serves:
         return Reason.POLICY_OTHER_DIALECT
-    if rung.window is not None and 0 < rung.window(call.model) < call.context_tokens:
+    if tokens and rung.window is not None and 0 < rung.window(call.model) < tokens:
         return Reason.POLICY_WINDOW_TOO_SMALL
     return None
 
 
 def _unfit_at(index: int, call: "Call") -> Reason | None:
-    """The same of the rung at that place; where money is capped, one without a price would cost nobody knows what."""
+    """
+    The same of the rung at that place; where money is capped, one without a price would cost nobody knows what.
+
+    The first is what the caller asked for: only what is certain speaks against it, below it an estimate does.
+    """
     if call.costs and call.costs[index] < 0:
         return Reason.POLICY_PRICE_UNKNOWN
-    return unfit(call.rungs[index], call)
+    return unfit(call.rungs[index], call, call.context_tokens if index else call.least_tokens)
 
 
 def may_serve(index: int, call: "Call") -> bool:

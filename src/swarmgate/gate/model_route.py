@@ -21,6 +21,7 @@ from swarmgate.gate.apart import NAMED, apart
 from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, Identity
+from swarmgate.gate.least import least_tokens
 from swarmgate.gate.model_names import may_say
 from swarmgate.gate.peek import peek
 from swarmgate.gate.peeked import Peeked
@@ -201,6 +202,8 @@ class ModelRoutes:
             charge = rungs[0].charge if len(rungs) == 1 else common_charge([rung.charge for rung in rungs])
             call.prompt, call.reserve = charged(charge, prompt, allowed, likely)
             call.spared = max(0, prompt - call.prompt)
+            if len(rungs) > 1:
+                call.least_tokens = least_tokens(peeked, rungs[0])
         else:
             call.prompt = prompt
         return call

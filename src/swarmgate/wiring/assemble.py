@@ -125,12 +125,10 @@ def unpriced_models(config: Config) -> list[str]:
 
 def _ladder(rungs: list[Rung], targets: Mapping[str, KeyedTarget]) -> tuple[Rung, ...]:
     """
-    Rungs below the first know the window of their model, where it is told or listed: a call that is larger passes them over.
+    The rungs of several know the window of their model, where it is told or listed: a call that is larger passes them over.
 
-    The first is what the caller asked for, and sizes are estimates: it is tried whatever they say. The list is read when the
-    first call may step down, if `Plan.warm` has not read it by then.
+    The list is read when the first call asks, if `Plan.warm` has not read it by then.
     """
-    return (
-        *rungs[:1],
-        *(rung._replace(window=partial(targets[rung.target].window_tokens, rung.model)) for rung in rungs[1:]),
-    )
+    if len(rungs) == 1:
+        return tuple(rungs)
+    return tuple(rung._replace(window=partial(targets[rung.target].window_tokens, rung.model)) for rung in rungs)
