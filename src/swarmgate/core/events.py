@@ -61,7 +61,7 @@ class DeadlinePassed:
 
 
 class GivenUp(NamedTuple):
-    """The gate ends the call: it stops, met a bug, or its caller's key is no longer good; `reason` says which."""
+    """The gate ends the call: it stops, met a bug, its caller's key is no longer good, or its answer has no end; `reason` says which."""
 
     reason: Reason
 

@@ -14,6 +14,8 @@ MOST_TOKENS: Final = 100_000_000
 NO_COUNT: Final = -2
 FEW_TOKENS: Final = 32_768  # a count up to this is worth no second look
 LONGEST_CONTEXT: Final = 10_000_000  # of any model: Llama 4 Scout, 2025
+# that a model thinks: some providers do not count it to what a caller allows (Qwen: up to 81,920)
+LONGEST_THOUGHT: Final = 131_072
 ROUNDS: Final = 10  # a target that runs tools itself counts the context once for each round
 
 # What a million tokens cost, by the size of the prompt: (from so many prompt tokens on, micro-units). Crossing a step
@@ -44,6 +46,15 @@ def could_use(prompt: int, output: int, window: int) -> bool:
     """Whether one call can have used so many tokens of a model with that context window, 0 = not known (reliability LG-12)."""
     most = window * ROUNDS or LONGEST_CONTEXT
     return prompt <= most and output <= most
+
+
+def could_stream(pieces: int, allowed: int, window: int) -> bool:
+    """
+    Whether so many pieces of content, of a token or more each, can be the stream that a call asked for (reliability UP-06).
+
+    `allowed`: output tokens as the caller limits them, `window`: of the model; 0 = not said, not known.
+    """
+    return pieces <= LONGEST_THOUGHT + 2 * (allowed or window or LONGEST_CONTEXT)
 
 
 def cost_micro(price: Price | None, used: Used) -> int | None:

@@ -65,6 +65,7 @@ class Reason(StrEnum):
     TARGET_TLS = "target_tls"
     TARGET_SLOW = "target_slow"
     TARGET_CUT = "target_cut"
+    TARGET_ENDLESS = "target_endless"
     TARGET_BAD_OUTPUT = "target_bad_output"
     TARGET_KEY_REFUSED = "target_key_refused"
     TARGET_UNKNOWN_EFFECT = "target_unknown_effect"
@@ -143,6 +144,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.TARGET_TLS: "The target's certificate is not valid for its name, or not by an authority known here; nothing was sent.",
     Reason.TARGET_SLOW: "The target did not answer in time.",
     Reason.TARGET_CUT: "The target's answer ended before it was whole.",
+    Reason.TARGET_ENDLESS: "The target's answer went on far beyond what the call allows or any answer needs; it was stopped.",
     Reason.TARGET_BAD_OUTPUT: "The model's answer is not what the caller's schema asks for.",
     Reason.TARGET_KEY_REFUSED: "The target does not accept the gate's key; a person must replace it.",
     Reason.TARGET_UNKNOWN_EFFECT: "A write left and its answer was lost; it is not repeated, since it may have happened.",

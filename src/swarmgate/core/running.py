@@ -183,7 +183,7 @@ def too_late(call: Call, _event: object, now_ms: int) -> Commands:
 
 
 def given_up(call: Call, event: GivenUp, now_ms: int) -> Commands:
-    """The gate's own fault while its request ran; a write may have happened."""
+    """The gate ends it while its request runs; a write may have happened."""
     how = End.FAILED if call.effect is Effect.READ else End.UNKNOWN_EFFECT
     note = Note(call.attempt, event.reason, call.reserved_left, rung=call.rung)
     remember(call, Tried(call.rung, event.reason, _route(call).key, 0, now_ms - call.sent_ms))

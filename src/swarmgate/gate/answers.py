@@ -60,6 +60,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.TARGET_REQUEST_TOO_LARGE: (413, _DENIED),
     Reason.TARGET_SLOW: (504, "http_response_timeout"),
     Reason.TARGET_CUT: (502, "http_response_incomplete"),
+    Reason.TARGET_ENDLESS: (502, "http_response_body_size"),
     Reason.TARGET_NO_SUCH_NAME: (502, "dns_error"),
     Reason.TARGET_UNREACHABLE: (502, "destination_unavailable"),
     Reason.TARGET_TLS: (502, "tls_certificate_error"),

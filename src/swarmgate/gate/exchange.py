@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from swarmgate.core.commands import Answer, End
-from swarmgate.core.events import Lost, LostKind
+from swarmgate.core.events import GivenUp, Lost, LostKind
+from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.dead_letters import DeadLetters
@@ -23,6 +24,7 @@ from swarmgate.ports import Fire, Told
 
 PROGRESS_MS: Final = 5_000
 _DEAD_LETTERED: Final = End.DEAD_LETTERED  # an enumeration takes 0.1 us to look a member up
+_ENDLESS: Final = GivenUp(Reason.TARGET_ENDLESS)
 REMEMBERED: Final = 1_024  # calls that ended lately
 Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
 
@@ -54,6 +56,10 @@ class Exchange(Waiter, Told, Protocol):
 
     def report(self, now_ms: int) -> None:
         """Fire Progress if anything flowed since `progress_ms`."""
+        ...
+
+    def is_endless(self) -> bool:
+        """Whether more came than any answer to its request can have (reliability UP-06)."""
         ...
 
 
@@ -110,11 +116,17 @@ class Exchanges:
             exchange.drop()  # type: ignore[attr-defined]  # see connect
 
     def sweep(self) -> None:
-        """Let everybody tell what flowed: every 5 s each, so that reservations live and silence is seen, and before its time ends."""
+        """
+        Let everybody tell what flowed: every 5 s each, so that reservations live and silence is seen, and before its time ends.
+
+        What flowed beyond any bound ends there; what came of it is charged.
+        """
         now_ms = self.now_ms()
         due = [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS or one.call.deadline_ms <= now_ms]
         for exchange in due:
             exchange.report(now_ms)
+            if exchange.is_endless():
+                self.fire(exchange.call, _ENDLESS)
 
     def hear_out(self, call: Call) -> None:
         """The call is about to end: what flowed since it told last counts, also beyond its estimate (reliability SE-03)."""

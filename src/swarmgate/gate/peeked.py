@@ -17,7 +17,7 @@ Body = bytes | memoryview
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_options: Final = msgspec.json.Decoder(dict[str, Raw] | None).decode
-_NULL, _FALSE = Raw(b"null"), Raw(b"false")
+_NULL, _FALSE, _ONE = Raw(b"null"), Raw(b"false"), Raw(b"1")
 _NO: Final = frozenset({b"null", b"false"})
 
 
@@ -34,6 +34,12 @@ class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tupl
     stream: bool
     max_tokens: int | None
     prompt_tokens: int
+
+    @property
+    def most_output(self) -> int:
+        """Tokens that the caller allows of all choices together; 0 = it does not say."""
+        said = bytes(self.fields.get("n", _ONE))
+        return (self.max_tokens or 0) * (int(said) if said.isdigit() and len(said) < 4 else 1)
 
     def with_model(self, model: str) -> bytes:
         """The body as it is sent, the caller's alias replaced by `model`."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from swarmgate.core.caps import ANY_TARGET
 from swarmgate.core.ladders import ANY
-from swarmgate.core.price import Price, Used, could_use
+from swarmgate.core.price import Price, Used, could_stream, could_use
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.facts.prices import PriceBook
@@ -67,10 +67,18 @@ class Till:
         return UNKNOWN if min(usage) < 0 else self._cost_at(call.rungs[call.rung], call.model, provider, used)
 
     def believes(self, call: Call, target: ModelTarget, prompt: int, output: int) -> bool:
-        """Whether the call can have used so many tokens where it stands; the operator's word on windows comes first."""
+        """Whether the call can have used so many tokens where it stands."""
+        return could_use(prompt, output, self._window(call, target))
+
+    def is_endless(self, call: Call, target: ModelTarget, pieces: int, allowed: int) -> bool:
+        """Whether a stream with so many pieces of content went on beyond any that the call can have asked for."""
+        return not could_stream(pieces, allowed, self._window(call, target))
+
+    def _window(self, call: Call, target: ModelTarget) -> int:
+        """Of the model where the call stands; the operator's word on windows comes first."""
         model, windows = call.rungs[call.rung].model or call.model, target.windows
         told = windows.get(model) or windows.get(ANY, 0)
-        return could_use(prompt, output, told or self._prices.window(model, target.dialect.name))
+        return told or self._prices.window(model, target.dialect.name)
 
     def _cost_at(self, rung: Rung, model: str, provider: str, used: Used) -> int:
         cost = self._prices.cost_micro(rung.model or model, provider, used, rung.target)

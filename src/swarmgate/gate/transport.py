@@ -12,7 +12,7 @@ from typing import Final
 
 from swarmgate.core.events import CONTENT, Ended, Lost, LostKind, Progress
 from swarmgate.core.outcome import Outcome, QuotaLeft, Signal, classify
-from swarmgate.core.price import FEW_TOKENS
+from swarmgate.core.price import FEW_TOKENS, LONGEST_THOUGHT
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.answer_shape import UNKNOWN
@@ -37,6 +37,7 @@ from swarmgate.providers.errors import Failure, outcome_of, read_error_body
 
 MOST_HELD_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 4 * 1024
+MOST_ANSWER_BYTES: Final = 256 * 1024 * 1024  # of a model, whatever its head says
 OK: Final = classify(Signal(status=200))
 OURS: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
 _COMMENT: Final = ord(":")
@@ -55,6 +56,7 @@ class Attempt(Wire):
         "_last",
         "_tail",
         "_write",
+        "allowed",
         "beyond",
         "content_ms",
         "events",
@@ -80,6 +82,7 @@ class Attempt(Wire):
         self.whole = False  # the answer is here to its last byte
         self.events = self.seen = 0  # payloads with content, and how many of them were reported
         self.content_ms = 0
+        self.allowed = 0  # tokens of output, by its caller; 0 = it does not say
         self.beyond = 0  # prompt beyond its estimate
         self.prompts: tuple[int, int] | None = None  # tokens that count, of so many, where a cache makes a difference
 
@@ -245,6 +248,14 @@ class Attempt(Wire):
             self.seen = self.events
             self._exchanges.fire(self.call, Progress(flowed))
 
+    def is_endless(self) -> bool:
+        """Whether it went on beyond any answer of a model, or beyond what its caller allows."""
+        if self.got_bytes > MOST_ANSWER_BYTES:
+            return True
+        if self.stream is None or self.events <= LONGEST_THOUGHT:
+            return False
+        return self._exchanges.till.is_endless(self.call, self.target, self.events, self.allowed)
+
     def _look(self, payload: bytes) -> None:
         """Has content begun, or is the answer too long to hold on to it."""
         head, stream = self.head, self.stream
@@ -254,9 +265,19 @@ class Attempt(Wire):
         begun = self.held_bytes > MOST_HELD_BYTES
         if stream is not None:
             stream.feed(payload)
-            begun = stream.begun or (begun and stream.failure is None)
+            if begun and not stream.begun and stream.failure is not None:
+                self._fail_early(head, stream.failure)
+                return
+            begun = stream.begun or begun
         if begun:
             self._exchanges.fire(self.call, CONTENT)
+
+    def _fail_early(self, head: ResponseHead, failure: Failure) -> None:
+        """An error is not listened to for ever, whatever follows it."""
+        self.drop()
+        self._take_nothing()
+        cost = self._cost() if self.call.money else UNKNOWN
+        self._exchanges.fire(self.call, Ended(self._error(failure), self.used(), self._left(head), self.status, cost))
 
     def _end_unusual(self, head: ResponseHead) -> None:
         """The end of a stream, of a long answer, of an error page."""

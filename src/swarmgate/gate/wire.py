@@ -94,6 +94,10 @@ class Wire:
             kind = LostKind.IDLE
         self._exchanges.fire(self.call, Lost(kind, sent=True))
 
+    def is_endless(self) -> bool:
+        """What has a length ends there, and a tunnel with its ends (exchange.Exchange)."""
+        return False
+
     def pause(self) -> None:
         """The caller cannot take more: neither shall we."""
         if self.end is not None:

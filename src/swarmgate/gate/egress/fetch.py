@@ -19,6 +19,8 @@ from swarmgate.http1.upstreams import Origin, Upstreams
 from swarmgate.ports import AttemptFacts
 
 MOST_HELD_BYTES: Final = 64 * 1024
+# of an answer that does not say its length: a file that large says it
+MOST_UNTOLD_BYTES: Final = 16 * 1024**3
 
 
 class Source(Protocol):
@@ -160,6 +162,10 @@ class Fetch(HostWire):
             flowed = self.got_bytes + self._more - self._seen if self.call.committed else 0
             self._seen += flowed
             self._exchanges.fire(self.call, Progress(flowed))
+
+    def is_endless(self) -> bool:
+        """Whether an answer that does not say its length went on beyond any bound."""
+        return self.got_bytes > MOST_UNTOLD_BYTES and self.head is not None and self.head.content_length is None
 
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""
