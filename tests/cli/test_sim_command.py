@@ -63,7 +63,7 @@ def test_a_file_is_run_as_it_stands(tmp_path):
             "limit = 5 -> limit = 9007199254740992",
             "s.toml:7: targets[0].limits[0].limit: must lie between 0 and 2^51 - 1",
         ),
-        ("limit = 5 -> limit = -1", "limit: Input should be greater than or equal to 1; found -1"),
+        ("limit = 5 -> limit = -1", "limit: must be at least 1; found -1"),
         ('target = "t" -> target = "u"', "s.toml:12: loads[0].target: 'u' is not there"),
     ],
 )

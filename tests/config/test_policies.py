@@ -94,7 +94,7 @@ def test_pins():
         ('without = ["crosref"]', "egress.without", "nearest is 'crossref'"),
         ('deny = ["a b"]', "egress.deny", "no name"),
         ('presets = "all"', "egress.presets", "is unknown"),
-        ("ports = [0]", "egress.ports[0]", "greater than"),
+        ("ports = [0]", "egress.ports[0]", "at least"),
     ],
 )
 def test_mistakes_about_all_hosts(said, field, reason):

@@ -58,7 +58,7 @@ def test_a_good_file():
         ('base_url = "https', 'base_ur = "https', 4, "targets.openai.base_ur", "nearest is 'base_url'"),
         ("https://api", "ftp://api", 4, "targets.openai.base_url", "https://host"),
         ("https://api", "https://u:p@api", 4, "targets.openai.base_url", "user or a password"),
-        ('{ first = "env:KEY" }', "{}", 5, "targets.openai.keys", "at least 1"),
+        ('{ first = "env:KEY" }', "{}", 5, "targets.openai.keys", "must not be empty"),
         ('env:KEY" }\nlimits', 'env:NONE" }\nlimits', 5, "targets.openai.keys.first", "has no NONE"),
         ("500 per 60s", "500 cows per 60s", 6, "targets.openai.limits[0]", "'cows' is no unit"),
         ("500 per 60s", "500", 6, "targets.openai.limits[0]", "concurrent"),
@@ -66,13 +66,13 @@ def test_a_good_file():
         ("500 per 60s", "0 per 60s", 6, "targets.openai.limits[0]", "at least 1"),
         ("200_000 tokens", "20_000 tokens", 7, "targets.openai.key_limits[0]", "largest_tokens"),
         ('["500 per 60s"]', '["9 per 60s", "8 per 1m"]', 6, "targets.openai.limits", "two limits in requests per 60s"),
-        ('["500 per 60s"]', '"500 per 60s"', 6, "targets.openai.limits", "write ['500 per 60s']"),
+        ('["500 per 60s"]', '"500 per 60s"', 6, "targets.openai.limits", 'write ["500 per 60s"]'),
         ("50 concurrent", "50 concurrent per 1s", 7, "targets.openai.key_limits[1]", "no window"),
         ('"openai/gpt', '"openia/gpt', 14, "routes.fast", "nearest is 'openai'"),
         ('"openai/gpt-4o-mini"', '"gpt-4o-mini"', 14, "routes.fast", "target/model"),
         ("[targets.local]", "[target.local]", 9, "target", "nearest is 'targets'"),
         ("fast =", '"f*t" =', 14, "routes.f*t", "in its middle"),
-        ('["openai/o3", "local/*"]', "[]", 15, "routes.deep", "no ladder"),
+        ('["openai/o3", "local/*"]', "[]", 15, "routes.deep", "empty ladder"),
     ],
 )  # fmt: skip
 def test_one_mistake_is_one_problem(good, bad, line, field, reason):
@@ -86,9 +86,9 @@ def test_one_mistake_is_one_problem(good, bad, line, field, reason):
     ("windows", "field", "reason"),
     [
         ("{ gpt-4o = 8_192 }", "targets.openai.windows.gpt-4o", "nearest is 'gpt-4o-mini'"),
-        ('{ "o3" = 0 }', "targets.openai.windows.o3", "greater than or equal to 1"),
-        ('{ "o3" = "8k" }', "targets.openai.windows.o3", "integer"),
-        ("8_192", "targets.openai.windows", "dictionary"),
+        ('{ "o3" = 0 }', "targets.openai.windows.o3", "must be at least 1; found 0"),
+        ('{ "o3" = "8k" }', "targets.openai.windows.o3", "is no whole number; found '8k'"),
+        ("8_192", "targets.openai.windows", "is no table; found 8192"),
     ],
 )
 def test_a_wrong_window_is_told_at_its_line(windows, field, reason):

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from swarmgate.config.wording import plain
+
 Loc = tuple[int | str, ...]
 
 _PART = r"""(?:"[^"]*"|'[^']*'|[\w-]+)"""
@@ -22,6 +24,8 @@ _PATH = rf"(?P<path>{_PART}(?:\s*\.\s*{_PART})*)"
 _HEADER = re.compile(rf"\s*(?P<array>\[)?\[\s*{_PATH}\s*\]\]?\s*(#.*)?$")
 _KEY = re.compile(rf"\s*{_PATH}\s*=")
 _LONGEST = 80  # characters of a wrong value
+_NAME = "[key]"  # the step that pydantic adds to a path where the name at its end is wrong
+_TABLE_NAMES = re.compile(r"\((?:'[^']*',? ?)+\)")
 
 
 class Problem(NamedTuple):
@@ -71,7 +75,13 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))  # none: it is at the end of the document
         number = int(line[1]) if line else max(1, len(text.rstrip().splitlines()))
-        raise FileError(source, [Problem(number, "file", f"is not TOML: {error}")]) from None
+        raise FileError(source, [Problem(number, "file", f"is not TOML: {_said(error)}")]) from None
+
+
+def _said(error: tomllib.TOMLDecodeError) -> str:
+    """Its words, with tables as they stand in the file; the line is told already."""
+    words = str(error).partition(" (at ")[0]
+    return _TABLE_NAMES.sub(lambda found: "[" + ".".join(re.findall("'([^']*)'", found[0])) + "]", words)
 
 
 def nearest(wrong: object, valid: Collection[str]) -> str:
@@ -171,11 +181,11 @@ def _one(
             field = context["error"].field
             return ((*loc, field) if field else loc), context["error"].reason
         case _ if any(part in secret for part in loc):
-            return loc, details["msg"]
+            return loc, plain(details["type"], context, details["msg"])
         case "tuple_type" | "list_type" if isinstance(details["input"], dict):
             return loc, f"must be a list: write [[{loc[-1]}]] for each of its tables"
         case _:
-            return loc, f"{details['msg']}; found {_short(details['input'])}"
+            return loc, f"{plain(details['type'], context, details['msg'])}; found {_short(details['input'])}"
 
 
 def _short(value: object) -> str:
@@ -198,4 +208,4 @@ def _in_file(loc: Loc, raw: object) -> Loc:
             here = here[part]
         if inside or last:
             path = (*path, part)
-    return path
+    return path[:-1] if path[-1:] == (_NAME,) else path

@@ -62,7 +62,7 @@ def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
 
 def _list(value: object) -> object:
     if isinstance(value, str):
-        raise BadInput("", f"is a list; write [{value!r}]")
+        raise BadInput("", f'is no list; write ["{value}"]')
     return value
 
 

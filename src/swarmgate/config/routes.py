@@ -19,10 +19,13 @@ class Deployment(NamedTuple):
 
 
 def _ladder(value: object) -> tuple[Deployment, ...]:
-    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str) and "/" in text]
-    if not texts or (isinstance(value, list) and len(texts) < len(value)):
-        raise BadInput("", 'is no ladder; write "target/model" or ["target/model", "next/model"]')
-    return tuple(Deployment(*text.split("/", 1)) for text in texts)
+    rungs: list[Any] = value if isinstance(value, list) else [value]
+    wrong = next((one for one in rungs if not (isinstance(one, str) and "/" in one)), None)
+    if wrong is not None:
+        raise BadInput("", f'{wrong!r} is no rung; write "target/model" or ["target/model", "next/model"]')
+    if not rungs:
+        raise BadInput("", 'is an empty ladder; write "target/model" or ["target/model", "next/model"]')
+    return tuple(Deployment(*text.split("/", 1)) for text in rungs)
 
 
 Ladder = Annotated[tuple[Deployment, ...], BeforeValidator(_ladder)]

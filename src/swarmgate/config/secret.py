@@ -57,8 +57,10 @@ def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
     elif kind == "file":
         try:
             key = Path(name).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput("", f"the file {name} cannot be read: {type(error).__name__}") from None
+        except OSError as error:
+            raise BadInput("", f"the file {name} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise BadInput("", f"the file {name} holds no text") from None
     else:
         raise BadInput("", "must be env:NAME or file:PATH; a key does not stand in this file")
     if not _KEY.fullmatch(key):

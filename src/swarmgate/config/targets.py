@@ -4,17 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
 from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import Limits, Quota
 from swarmgate.config.routes import ANY_MODEL
-from swarmgate.config.secret import Secret
+from swarmgate.config.secret import NoKeys, Secret
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, OF_TOKENS, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
 
+_SIZES = ("headroom", "largest_tokens", "largest_output")
+_ANYWHERE: dict[str, object] = {"base_url": "http://127.0.0.1/", "keys": {"key": "env:KEY"}}
 FEWEST_CALLS = 6  # a limit of no more largest calls has no room to give away
 
 Provider = Literal[  # those that have a table in `providers/`
@@ -138,6 +140,30 @@ class Target(Table):
         if unit is Unit.OUTPUT_TOKENS:
             return self.largest_output
         return self.largest_tokens if unit in OF_TOKENS else 1
+
+
+def unkept(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Limits that cannot be kept: told also beside other mistakes of their target, which would hide them."""
+    targets = raw.get("targets")
+    for name, target in (targets if isinstance(targets, dict) else {}).items():
+        if not isinstance(target, dict):
+            continue
+        sizes = {field: target[field] for field in _SIZES if field in target}
+        for field in ("limits", "key_limits"):
+            texts = target.get(field)
+            for place, text in enumerate(texts if isinstance(texts, list) else ()):
+                for reason in _why_unkept(sizes | {field: [text]}):
+                    yield ("targets", name, field, place), reason
+
+
+def _why_unkept(told: Mapping[str, object]) -> Iterator[str]:
+    try:
+        Target.model_validate({**_ANYWHERE, **told}, context=NoKeys())
+    except ValidationError as error:
+        for details in error.errors():
+            mistakes = details.get("ctx", {}).get("error")
+            if isinstance(mistakes, Mistakes):
+                yield from (reason for _, reason in mistakes.found)
 
 
 def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:

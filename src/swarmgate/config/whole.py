@@ -29,7 +29,13 @@ from swarmgate.config.targets import Target
 from swarmgate.config.task_types import TaskType
 from swarmgate.config.tls import Tls
 
-REFERENCES = (access_section.unresolved, route_section.unresolved, target_section.unresolved, egress_section.unresolved)
+REFERENCES = (
+    access_section.unresolved,
+    route_section.unresolved,
+    target_section.unresolved,
+    target_section.unkept,
+    egress_section.unresolved,
+)
 SECRET = ("keys",)
 
 
@@ -71,7 +77,7 @@ def parse(text: str, environment: Mapping[str, str], source: str = "configuratio
     except ValidationError as error:
         found += explain(error, raw, keys_in, lines, SECRET)
     if found:
-        raise FileError(source, found)
+        raise FileError(source, dict.fromkeys(found))
     return config
 
 
