@@ -5,16 +5,14 @@ from hypothesis import strategies as st
 
 from swarmgate.core.estimate import (
     FIRST_TOKENS,
-    HALVE_AT,
-    LOOK_EVERY,
     MOST_KINDS,
-    STEPS,
     TOKENS_A_WEIGHT,
     Charge,
     OutputEstimate,
     Outputs,
     charged,
 )
+from swarmgate.core.histogram import HALVE_AT, LOOK_EVERY, STEPS
 
 outputs = st.integers(0, 200_000)
 

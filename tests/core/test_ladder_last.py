@@ -4,6 +4,7 @@ import pytest
 from test_ladder_ends import BUDGETS, FREE, narrow, small
 
 from life import KEY_DEAD, OVERLOADED, Life, World, route, rung
+from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.commands import End
 from swarmgate.core.record import State
 
@@ -36,7 +37,12 @@ def watch(*rungs, sends=(), before=None, **given):
 
     world.pump.after = look
     call = world.call(
-        "x", Life(sends=sends), rungs=rungs, context_tokens=10, surface="chat", **{"whole_ms": 40_000} | given
+        "x",
+        Life(sends=sends),
+        rungs=rungs,
+        context_tokens=10,
+        surface="chat",
+        **{"form": True, "times": AnswerTimes()} | given,
     )
     world.run(600_000)
     world.check_clean()
@@ -66,7 +72,7 @@ def test_the_first_rung_is_never_the_last_of_several():
 
 
 def test_who_asks_for_no_form_is_checked_nowhere():
-    noted, _ = watch(rung("a", FREE), rung("b", FREE), sends=(FAILED,), whole_ms=0)
+    noted, _ = watch(rung("a", FREE), rung("b", FREE), sends=(FAILED,), form=False)
     assert noted == [("a", False), ("b", False)]
 
 

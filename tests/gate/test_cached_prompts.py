@@ -6,7 +6,7 @@ import pytest
 from stage import warm, whole
 from wires import Bench
 
-from swarmgate.core.estimate import LOOK_EVERY
+from swarmgate.core.histogram import LOOK_EVERY
 
 TEXT = """
 [targets.up]

@@ -2,19 +2,19 @@
 How much of a call will count: the P90 of the outputs seen for its model and task type (design 4: Level), and the P90 of the
 share of their prompts that no cache held, where a provider counts only that.
 
-A histogram of geometric buckets, eight per doubling, that halves itself so that it follows a change within a few hundred
-answers. The first call of a kind reserves min(max_tokens, 1,024); nothing is ever reserved beyond what the caller allows. The
-first prompts count whole.
+A histogram (core/histogram.py) follows a change within a few hundred answers. The first call of a kind reserves min(max_tokens,
+1,024); nothing is ever reserved beyond what the caller allows. The first prompts count whole.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+from swarmgate.core.histogram import LOOK_EVERY, Histogram
+
 FIRST_TOKENS: Final = 1_024
-STEPS: Final = 8  # buckets per doubling: a bucket is at most an eighth wide
-HALVE_AT: Final = 512
-LOOK_EVERY: Final = 16  # answers between two looks at the histogram, once it has as many
+LIKELY_PERCENT, LONGEST_PERCENT = 90, 99
+USUAL_OUTPUT_TOKENS: Final = 2_048  # of a call that does not limit its output, at least
 TOKENS_A_WEIGHT, MOST_WEIGHT, USUAL_WEIGHT = 64, 2_048, 256  # of prompts: each weighs what it takes
 MOST_KINDS: Final = 4_096  # of models and task types; callers name both, so further ones share one histogram
 
@@ -31,40 +31,32 @@ class Charge(StrEnum):
 _USUAL: Final = Charge.PROMPT_THEN_OUTPUT  # an enumeration takes 0.1 us to look a member up
 
 
-class OutputEstimate:
+class OutputEstimate(Histogram):
     """
-    The outputs of one model and task type, as counts per bucket; `likely` is their P90.
+    The outputs of one model and task type; `likely` is their P90, `longest` their P99 if that is more than what is usual.
 
     `fresh_permille` is the P90 of the share of their prompts that counts, by tokens: many small prompts that a cache held say
-    nothing of a large one. `weight` is that of a usual thing seen.
+    nothing of a large one.
     """
 
-    __slots__ = ("_counts", "_fresh", "_look_at", "_reads", "_total", "_weight", "fresh_permille", "likely")
+    __slots__ = ("_fresh", "_reads", "fresh_permille", "longest")
 
-    def __init__(self, weight: int = 1) -> None:
-        self._counts: dict[int, int] = {}
-        self._weight = weight
-        self._total = 0
-        self._look_at = 1
-        self.likely = FIRST_TOKENS
+    def __init__(self) -> None:
+        super().__init__(LIKELY_PERCENT, FIRST_TOKENS)
+        self.longest = USUAL_OUTPUT_TOKENS
         self.fresh_permille = 1_000
-        self._fresh: OutputEstimate | None = None
+        self._fresh: Histogram | None = None
         self._reads = 0
 
-    def seen(self, tokens: int, weight: int = 1) -> None:
-        """Learn from one whole answer."""
-        tokens = max(1, tokens)
-        power = tokens.bit_length() - 1
-        bucket, counts = power * STEPS + ((tokens - (1 << power)) * STEPS >> power), self._counts
-        counts[bucket] = counts.get(bucket, 0) + weight
-        self._total += weight
-        if self._total >= self._look_at:
-            self._look()
+    def look(self) -> None:
+        """Tell anew what is likely, and what is the longest."""
+        super().look()
+        self.longest = max(USUAL_OUTPUT_TOKENS, self.at(LONGEST_PERCENT))
 
     def read(self, counted: int, prompt: int) -> None:
         """Learn from one prompt of which `counted` tokens counted; after a few are seen it is relied on."""
         if self._fresh is None:
-            self._fresh = OutputEstimate(USUAL_WEIGHT)
+            self._fresh = Histogram(LIKELY_PERCENT, FIRST_TOKENS, weight=USUAL_WEIGHT)
         fresh = self._fresh
         fresh.seen(
             -(-max(0, counted) * 1_000 // max(1, prompt)), min(MOST_WEIGHT, 1 + max(0, prompt) // TOKENS_A_WEIGHT)
@@ -76,19 +68,6 @@ class OutputEstimate:
     def reserve(self, allowed: int) -> int:
         """Tokens to reserve for a call that allows at most `allowed` (0 = it does not say)."""
         return allowed if 0 < allowed < self.likely else self.likely
-
-    def _look(self) -> None:
-        halve_at, look_every = HALVE_AT * self._weight, LOOK_EVERY * self._weight
-        if self._total >= halve_at:
-            self._counts = {at: count // 2 for at, count in self._counts.items() if count > 1}
-            self._total = sum(self._counts.values())
-        self._look_at = min(halve_at, self._total + (1 if self._total < look_every else look_every))
-        rank = -(-self._total * 9 // 10)
-        for bucket in sorted(self._counts):
-            rank -= self._counts[bucket]
-            if rank <= 0:
-                self.likely = _upper(bucket)
-                return
 
 
 class Outputs:
@@ -131,8 +110,3 @@ def common_charge(charges: Iterable[Charge]) -> Charge:
     """What to charge a call for that any of several providers may serve: one that counts all of a prompt is believed."""
     first, *others = charges
     return Charge.PROMPT_THEN_OUTPUT if first is Charge.UNCACHED_THEN_OUTPUT and {*others} - {first} else first
-
-
-def _upper(bucket: int) -> int:
-    power, step = divmod(bucket, STEPS)
-    return (1 << power) + ((step + 1) << power) // STEPS

@@ -92,7 +92,8 @@ class Ended(NamedTuple):
     The target's answer is whole: what it means, and the units of output it took (-1 = unknown, charge the estimate).
 
     `left`: what it says is left of its key's quota, if it says so. `status` is told of errors. `cost`: micro-units, where money
-    is counted; -1 = unknown. `beyond`: how much of `used` is prompt beyond its estimate.
+    is counted; -1 = unknown. `beyond`: how much of `used` is prompt beyond its estimate. `output`: tokens of the answer, whoever counts
+    them; -1 = unknown.
     """
 
     outcome: Outcome
@@ -101,6 +102,7 @@ class Ended(NamedTuple):
     status: int = 0
     cost: int = -1
     beyond: int = 0
+    output: int = -1
 
 
 class StoreLost(NamedTuple):

@@ -1,8 +1,9 @@
 """
-How long a call may wait for its turn, how long its answer may take to begin, and when its time is over.
+How long a call may wait for its turn, how long a stream may take to begin, and when a call's time is over.
 
 A caller is held rather than sent away, for as long as it can bear: its own word, its timeout, half of what its SDK will
-read for, and never longer than five minutes (design 5: Waiting; design 4: Timeouts). Gate and simulator ask here.
+read for, and never longer than five minutes (design 5: Waiting; design 4: Timeouts). Gate and simulator ask here. How long an
+answer that comes whole may take is learned: core/answer_times.py.
 """
 
 from typing import Final
@@ -11,9 +12,6 @@ LONGEST_WAIT_MS: Final = 300_000
 USUAL_WAIT_MS: Final = 20_000  # if nothing is known of the caller
 USUAL_TIMEOUT_MS: Final = 3_600_000
 FIRST_CONTENT_MS: Final = 8_000  # essay A: the trigger of degradation
-WHOLE_ANSWER_MS: Final = 30_000  # an answer that does not stream: its first byte is its last, so its size counts ...
-MS_PER_TOKEN: Final = 60  # ... at three times the usual 20 ms, until the model's own times are known
-USUAL_OUTPUT_TOKENS: Final = 2_048  # of a call that does not limit its output
 
 
 def wait_ms(said_ms: int | None, timeout_ms: int | None, read_timeout_ms: int | None) -> int:
@@ -31,11 +29,3 @@ def wait_ms(said_ms: int | None, timeout_ms: int | None, read_timeout_ms: int | 
     if read_timeout_ms is not None:
         bounds.append(read_timeout_ms // 2)
     return min(bounds) if len(bounds) > 1 else USUAL_WAIT_MS
-
-
-def content_ms(output_tokens: int, *, streams: bool) -> int:
-    """How long an attempt may take to its first content: a stream's first event, any other answer's last byte."""
-    if streams:
-        return FIRST_CONTENT_MS
-    sized_ms = output_tokens * MS_PER_TOKEN
-    return sized_ms if sized_ms > WHOLE_ANSWER_MS else WHOLE_ANSWER_MS

@@ -71,10 +71,8 @@ def connect(call: Call, _event: object, now_ms: int) -> Commands:
         call.room.wake(call)
     call.route = None
     call.alarm_ms = max(call.wait_until_ms, now_ms + DIAL_MS)
-    if call.whole_ms:
+    if call.form:
         call.checked = call.rung > 0 and is_last(call, now_ms)
-        if call.checked:
-            call.content_ms = max(call.content_ms, call.whole_ms)
     call.state = _CONNECTING
     return (CONNECT,)
 
@@ -143,8 +141,11 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     call.route = route
     call.attempt += 1
     call.rung_tries += 1
+    rung = call.rungs[call.rung]
     if call.rung_tries == 1:
-        call.rungs[call.rung].retries.first_send(now_ms)
+        rung.retries.first_send(now_ms)
+    if (call.checked or not call.streams) and call.times is not None:
+        call.content_ms = call.times.patience_ms(rung.target, rung.model or call.model, call.output)
     call.reserved_left = call.reserve
     call.delivered = False
     call.sent_ms = now_ms

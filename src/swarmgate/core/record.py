@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
 from swarmgate.core.commands import End
@@ -216,6 +217,7 @@ class Call:
         "denied",
         "effect",
         "end",
+        "form",
         "id",
         "keyed",
         "lease",
@@ -225,6 +227,7 @@ class Call:
         "offered",
         "old_tokens",
         "other_key_tried",
+        "output",
         "prompt",
         "queued_ms",
         "rank",
@@ -243,14 +246,15 @@ class Call:
         "standing",
         "state",
         "step",
+        "streams",
         "surface",
         "team",
         "tenant",
         "ticket",
+        "times",
         "trace",
         "trail",
         "wait_until_ms",
-        "whole_ms",
         "wire",
         "written",
     )
@@ -281,11 +285,14 @@ class Call:
     costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
     least_tokens: int  # what its prompt certainly has, where that is more than its first rung's window; else 0
-    whole_ms: int  # how long it may take where its answer is checked whole; 0 = it asks for no form
     arrived_ms: int
     deadline_ms: int
     wait_until_ms: int
     content_ms: int  # until the first content: the trigger of degradation (essay A)
+    streams: bool  # else its answer comes whole: `content_ms` is what `times` say at each send
+    output: int  # tokens that it may be answered with, or probably is; by them `times` know it
+    times: AnswerTimes | None  # None: nothing is known of its target's answers
+    form: bool  # it says what form its answer must have
     # Where it stands.
     state: State
     rung: int
@@ -333,14 +340,15 @@ class Call:
         self.state = State.NEW
         self.team = self.tenant = self.agent_key = self.model = self.trace = self.surface = self.lease = ""
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
-        self.committed = self.crowded = self.delivered = self.checked = False
+        self.committed = self.crowded = self.delivered = self.form = self.checked = False
+        self.streams = True
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
-        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.least_tokens = (
-            self.whole_ms
+        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.output = (
+            self.least_tokens
         ) = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0
         self.trail = self.barred = self.costs = self.standing = self.offered = ()
-        self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
+        self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 
     def __repr__(self) -> str:
         where = self.route.key if self.route else "-"

@@ -110,8 +110,9 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
 
 def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     """The target's answer is whole: relay it, or follow what it means."""
-    outcome, used, left, status, cost, beyond = event
-    ring = call.rungs[call.rung].ring
+    outcome, used, left, status, cost, beyond, output = event
+    rung = call.rungs[call.rung]
+    ring = rung.ring
     if call.route is not None:
         if ring.observe(call.route.key, outcome, call.sent_ms, now_ms):
             call.room.keys_changed(ring)
@@ -119,6 +120,8 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
             ring.report(call.route.key, left, call.sent_ms, now_ms)
     settle = _settle(call, used, cost, beyond)
     if outcome.kind is _OK:
+        if output >= 0 and (call.checked or not call.streams) and call.times is not None:
+            call.times.seen(rung.target, rung.model or call.model, output, now_ms - call.sent_ms)
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, _ANSWERED, None))
@@ -130,6 +133,9 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
     route = _route(call)
     outcome = classify(Signal(ending=_ENDINGS[event.kind]))
     observe(call, outcome, now_ms)
+    if event.kind is LostKind.FIRST_CONTENT and (call.checked or not call.streams) and call.times is not None:
+        rung = call.rungs[call.rung]
+        call.times.cut(rung.target, rung.model or call.model, call.output, now_ms - call.sent_ms)
     if event.sent:
         settle = _settle(call, -1)
     else:

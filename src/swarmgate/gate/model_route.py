@@ -1,18 +1,19 @@
 """
 From a model request to a call: which ladder serves it, how it ranks, how long it may wait, what it will take.
 
-The rules stand in core/patience.py and core/estimate.py; the core decides everything after that.
+The rules stand in core/patience.py, core/answer_times.py and core/estimate.py; the core decides everything after that.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
-from swarmgate.core.estimate import Outputs, charged, common_charge
+from swarmgate.core.estimate import USUAL_OUTPUT_TOKENS, Outputs, charged, common_charge
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.patience import USUAL_OUTPUT_TOKENS, USUAL_TIMEOUT_MS, content_ms, wait_ms
+from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import NOBODY, PREFIX, Scope
@@ -61,6 +62,7 @@ class ModelRoutes:
         self.ceilings = ceilings
         self._compressor = Compressor(self._begin_later, self._too_long)
         self._outputs = Outputs()
+        self._times = AnswerTimes()
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
         """A request's head has come; None if it was answered at once."""
@@ -194,11 +196,11 @@ class ModelRoutes:
             desk.streams.admit(call)
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
         call.context_tokens = prompt + allowed
-        call.content_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=peeked.stream)
-        if len(rungs) > 1 and asks_for_form(peeked.fields):
-            call.whole_ms = content_ms(allowed or USUAL_OUTPUT_TOKENS, streams=False)
+        call.streams, call.times, call.output = peeked.stream, self._times, allowed or USUAL_OUTPUT_TOKENS
+        call.form = len(rungs) > 1 and asks_for_form(peeked.fields)
         if generates:
             relay.outputs = likely = self._outputs.of(peeked.model, identity.step.task_type)
+            call.output = allowed or likely.longest
             charge = rungs[0].charge if len(rungs) == 1 else common_charge([rung.charge for rung in rungs])
             call.prompt, call.reserve = charged(charge, prompt, allowed, likely)
             call.spared = max(0, prompt - call.prompt)

@@ -152,7 +152,7 @@ class Attempt(Wire):
         used = self.used()
         status, cost = 0 if outcome is OK else head.status, self._cost() if call.money else UNKNOWN
         left = None if self.target.quotas.names.isdisjoint(head.fields) else self._left(head)
-        self._exchanges.fire(call, _new(Ended, (outcome, used, left, status, cost, self.beyond)))
+        self._exchanges.fire(call, _new(Ended, (outcome, used, left, status, cost, self.beyond, self.usage[1])))
 
     def on_upload_pause(self) -> None:
         """Nothing to stop: the request was given whole."""
@@ -302,7 +302,9 @@ class Attempt(Wire):
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
         used = self.used()
-        self._exchanges.fire(self.call, Ended(outcome, used, self._left(head), status, cost, self.beyond))
+        self._exchanges.fire(
+            self.call, Ended(outcome, used, self._left(head), status, cost, self.beyond, self.usage[1])
+        )
 
     def _left(self, head: ResponseHead) -> QuotaLeft | None:
         """What the answer says is left of its key's quota, if it says so and it is time to listen."""

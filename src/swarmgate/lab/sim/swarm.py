@@ -7,11 +7,12 @@ whose gate was killed sees a reset: reads are repeated at the next gate, the eff
 
 from random import Random
 
+from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.commands import Answer, End
 from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge, Outputs, charged
 from swarmgate.core.events import CLIENT_LEFT
-from swarmgate.core.patience import content_ms, wait_ms
+from swarmgate.core.patience import wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State, Step
 from swarmgate.lab import scenario as told
@@ -71,6 +72,7 @@ class Swarm:
         "_serial",
         "_targets",
         "_time",
+        "_times",
         "_weather",
         "agents",
         "closing",
@@ -90,6 +92,7 @@ class Swarm:
         self._ladders = {target.name: scenario.ladder(target.name) for target in scenario.targets}
         self._by_call: dict[str, Job] = {}
         self._outputs = Outputs()
+        self._times = AnswerTimes()
         self._serial = 0
         self.agents = agents
         self.jobs: list[Job] = []
@@ -166,7 +169,7 @@ class Swarm:
             wanted.output_cap_tokens,
             self._outputs.of(wanted.target, wanted.task_type),
         )
-        call.content_ms = content_ms(wanted.output_tokens, streams=False)
+        call.streams, call.times, call.output = False, self._times, wanted.output_cap_tokens
         return call
 
     def request(self, call: Call) -> Request:

@@ -220,7 +220,7 @@ class SimWire:
     def _ended(self, flight: Flight, call: Call, output: int) -> None:
         self._close(flight)
         self._lie(call, flight.target.settings.name)
-        self.fire(call, Ended(classify(Signal(status=200)), output))
+        self.fire(call, Ended(classify(Signal(status=200)), output, output=output))
 
     def _lie(self, call: Call, name: str) -> None:
         """A lying target's word on what remains of its quota."""

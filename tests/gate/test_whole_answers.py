@@ -1,0 +1,97 @@
+"""An answer that comes whole has three times what its model was seen to take, on virtual time (design 4: Timeouts)."""
+
+import json
+
+import pytest
+from stage import UNARY, warm, whole
+from test_front import request
+from test_triggers import TWO, sent_to, waits
+from wires import Bench
+
+from swarmgate.core.answer_times import FEW
+
+
+def said(tokens):
+    return whole(UNARY | {"usage": {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}})
+
+
+def ask(bench, **more):
+    """Send a call; the target's end on which it waits."""
+    bench.client.data_received(request(body=json.dumps({"model": "m"} | more).encode()))
+    sent_to(bench)
+    return bench.dialler.opened[-1][0]
+
+
+def given_ms(bench, step_ms=1_000):
+    """How long the first rung is given before the call goes on."""
+    passed = 0
+    while sent_to(bench)[-1] == "first":
+        bench.pass_time(step_ms)
+        passed += step_ms
+    return passed
+
+
+def met(takes_ms, tokens, often=FEW):
+    """A gate that saw so many answers of the first rung; each took so long."""
+    bench = Bench(TWO)
+    warm(bench.gate)
+    for _ in range(often):
+        end = ask(bench, max_tokens=tokens)
+        waits(bench, takes_ms, takes_ms // 4)
+        end.data_received(said(tokens))
+    assert bench.ends == ["answered"] * often
+    return bench
+
+
+@pytest.mark.parametrize(("takes_ms", "least_ms", "most_ms"), [(100_000, 300_000, 340_000), (10_000, 30_000, 36_000)])
+def test_three_times_what_answers_of_that_size_took(takes_ms, least_ms, most_ms):
+    """Before any was seen it was 60 ms a token: 245 s."""
+    bench = met(takes_ms, 4_096)
+    ask(bench, max_tokens=4_096)
+    assert least_ms <= given_ms(bench) <= most_ms
+
+
+def test_few_answers_say_nothing():
+    bench = met(10_000, 4_096, FEW - 1)
+    ask(bench, max_tokens=4_096)
+    assert 245_000 <= given_ms(bench) <= 248_000
+
+
+def test_a_call_that_limits_nothing_has_the_time_of_the_longest_usual_answer():
+    bench = met(100_000, 4_000)
+    ask(bench)
+    assert 300_000 <= given_ms(bench) <= 340_000
+
+
+def test_the_next_rung_has_its_own_time():
+    bench = met(10_000, 4_096)
+    ask(bench, max_tokens=4_096)
+    given_ms(bench)
+    waits(bench, 240_000, 1_000)
+    bench.dialler.opened[-1][0].data_received(said(9))
+    assert bench.ends == ["answered"] * (FEW + 1)
+
+
+def test_attempts_that_were_cut_count_as_what_they_were_given():
+    bench = Bench(TWO)
+    warm(bench.gate)
+    for _ in range(FEW):
+        ask(bench, max_tokens=9)
+        assert 30_000 <= given_ms(bench) <= 32_000
+        bench.dialler.opened[-1][0].data_received(said(9))
+    ask(bench, max_tokens=9)
+    assert 90_000 <= given_ms(bench) <= 110_000
+
+
+def test_the_last_rung_of_a_stream_that_must_have_a_form_has_the_time_of_a_whole_answer():
+    bench = Bench(TWO)
+    warm(bench.gate)
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    end = ask(bench, max_tokens=4_096, stream=True, response_format=form)
+    end.data_received(whole({"error": {"type": "overloaded_error", "message": "busy"}}, "529 Overloaded"))
+    assert sent_to(bench) == ["first", "second"]
+    second = bench.dialler.opened[1][1]
+    waits(bench, 244_000, 1_000)
+    assert not second.closing
+    waits(bench, 4_000, 1_000)
+    assert second.closing
