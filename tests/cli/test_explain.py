@@ -75,6 +75,17 @@ def test_a_used_up_quota_is_named_where_the_words_name_none():
     assert told["reason"].startswith("Requests (limit 60, 0 left): used up.")
 
 
+def test_what_is_left_and_too_little_is_not_called_used_up(tmp_path):
+    words = (
+        "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29500, Requested 1000. Please try again in 1s."
+    )
+    file = tmp_path / "pasted.txt"
+    error = json.dumps({"error": {"message": words, "code": "rate_limit_exceeded"}})
+    file.write_text(f"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n\r\n{error}")
+    told = json.loads(run(str(file), "--json").stdout)
+    assert told["reason"].startswith("Tokens per minute (limit 30000, 500 left): too little for this request.")
+
+
 def test_a_success_says_what_is_left_and_what_was_used():
     body = {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}
     headers = {"retry-after": "59", "ratelimit": '"api";r=3;t=70', "ratelimit-policy": '"api";q=500;w=300'}

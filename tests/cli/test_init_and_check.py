@@ -45,6 +45,19 @@ def test_what_init_writes_passes_check(tmp_path, set_keys, targets, routes):
     assert {line.partition("=")[0].strip(' "') for line in text.splitlines() if line.startswith('"')} == routes
 
 
+def test_a_part_that_init_left_out_is_put_in_force_by_taking_its_signs_away(tmp_path):
+    file = tmp_path / "gate.toml"
+    run("init", str(file), OPENAI_API_KEY="sk-1")
+    before, sign, after = file.read_text().partition("# [targets.anthropic]\n")
+    part, end, after = after.partition("\n\n")
+    lines = (sign + part).splitlines()
+    assert all(line.startswith("# ") for line in lines)
+    file.write_text(before + "\n".join(line[2:] for line in lines) + end + after.replace('# "claude', '"claude', 1))
+    done = run("check", str(file), OPENAI_API_KEY="sk-1", ANTHROPIC_API_KEY="sk-1")
+    assert done.exit_code == 0, done.stderr
+    assert "50 requests" in done.stdout
+
+
 def test_init_leaves_a_file_alone(tmp_path):
     file = tmp_path / "gate.toml"
     file.write_text("mine")

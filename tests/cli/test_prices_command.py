@@ -49,6 +49,12 @@ def test_prices_of_a_configuration_need_no_keys(tmp_path, key):
     assert "nearest is 'output'" in run("own-1", "--config", str(file)).stderr
 
 
+def test_an_empty_name_is_no_model():
+    done = run("", " ")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no model is named" in done.stderr
+
+
 def test_nothing_is_cut_off_in_a_narrow_terminal():
     shown = run("gpt-4o-mini", "claude-haiku-4-5").stdout
     assert {"claude-haiku-4-5", "anthropic", "0.0015", "200,000"} <= set(shown.split())

@@ -154,7 +154,11 @@ def _show(file: Path, found: _Found) -> None:
         print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
     for row in filter(_yields_little, found.rows):
         print(_little(row))
-    Console().print(_table(found.rows) if found.rows else "There are no limits: everything is let through.")
+    Console().print(
+        _table(found.rows)
+        if found.rows
+        else "There are no limits of models or callers: all of their calls are let through."
+    )
 
 
 def _yields_little(row: Yield) -> bool:

@@ -58,7 +58,8 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         named = dialect_named(provider) if provider else None
         recorded = read(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace"))
     except BadInput as bad:
-        raise _stop(str(bad) if bad.field == "provider" else f"{file}: {bad.reason}") from None
+        source = "standard input" if file == "-" else file
+        raise _stop(str(bad) if bad.field == "provider" else f"{source}: {bad.reason}") from None
     except OSError as error:
         raise _stop(f"{file} cannot be read: {error.strerror}; a URL begins with https:// or http://") from None
     now_unix_s = time.time_ns() // 1_000_000_000

@@ -91,4 +91,5 @@ def first_text(targets: Collection[str]) -> str:
 
 
 def _as_comment(found: re.Match[str]) -> str:
-    return "".join(f"# {line.removeprefix('# ')}" for line in found[0].splitlines(keepends=True))
+    """Each line once more: what is a comment in the part stays one when somebody puts the part in force."""
+    return "".join(f"# {line}" for line in found[0].splitlines(keepends=True))

@@ -57,7 +57,10 @@ def prices(
     """Compare models by price, context window and capability."""
     own = {} if config is None else configured.read(config, NoKeys()).prices
     book = price_list.PriceBook({name: table.price for name, table in own.items()})
-    rows = [candidate(model, book) for model in models]
+    rows = [candidate(model, book) for model in models if model.strip()]
+    if not rows:
+        print(f"no model is named. {EXAMPLE}", file=sys.stderr)
+        raise typer.Exit(Exit.USAGE)
     if as_json:
         print(json.dumps([row.as_json() for row in rows], indent=2))
     else:

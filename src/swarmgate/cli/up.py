@@ -115,8 +115,12 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
     _say(f"swarmgate {__version__} listens on {configured.scheme(config)}://{address}")
     for name, target in config.targets.items():
         url = target.base_url
-        limits = ", ".join(str(quota) for quota in (*target.limits, *target.key_limits)) or "no limits"
-        _say(f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {', '.join(target.keys)}; {limits}")
+        each = "account" if target.accounts else "key"
+        limits = [*map(str, target.limits), *(f"{quota} of each {each}" for quota in target.key_limits)]
+        keys = ", ".join(target.keys)
+        _say(
+            f"  {name}: {url.scheme}://{url.host}:{url.port}{url.path}, keys: {keys}; {', '.join(limits) or 'no limits'}"
+        )
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
     for sentence in (*configured.exposed(config).values(), *configured.without_effect(config).values()):

@@ -25,8 +25,8 @@ _EVENTS: Final = "text/event-stream"
 _WINDOWS: Final = ((MINUTE_MS, " per minute"), (DAY_MS, " per day"), (MONTH_MS, " per month"))
 _SENTENCES: Final = {
     Kind.OK: "An answer without an error.",
-    Kind.RATE: "{quota}: used up. A key of another {scope} may have some left; this one, in {wait}.",
-    Kind.DAILY: "{quota}: used up, of a long window. A key of another {scope} may have some left; this one, in {wait}.",
+    Kind.RATE: "{quota}: {spent}. A key of another {scope} may have some left; this one, in {wait}.",
+    Kind.DAILY: "{quota}: {spent}, of a long window. A key of another {scope} may have some left; this one, in {wait}.",
     Kind.CONCURRENCY: "{quota}: as many calls are open as the {scope} may have; one must end first. Ask in {wait}.",
     Kind.TOO_LARGE: "{quota}: less than this one request. It never fits, whoever sends it and whenever.",
     Kind.NO_MONEY: "The {scope} has no credit left, or has reached its cap. A person must act.",
@@ -137,7 +137,10 @@ def _usage(answer: Answer) -> Mapping[str, object]:
 
 def _reason(dialect: Dialect, outcome: Outcome, refused: Reading | None, wait_ms: int | None) -> str:
     return _SENTENCES[outcome.kind].format(
-        quota=_quota(refused), scope=dialect.counts_by.value, wait=f"{(wait_ms or 0) / 1_000:g} s"
+        quota=_quota(refused),
+        spent="too little for this request" if refused is not None and (refused.remaining or 0) > 0 else "used up",
+        scope=dialect.counts_by.value,
+        wait=f"{(wait_ms or 0) / 1_000:g} s",
     )
 
 
