@@ -35,6 +35,20 @@ def test_silence_has_a_limit_and_a_call_has_none():
     assert busy.end.deadline_ms == KEEP_ALIVE_MS
 
 
+def test_who_does_not_read_an_answer_given_at_once_has_the_limit_of_a_stalled_reader():
+    line = Line(say_ok)
+
+    def write(_data):
+        line.transport.unread = 5
+        line.end.pause_writing()
+
+    line.transport.write = write
+    line.send(GET)
+    assert line.end.deadline_ms == STALLED_WRITE_MS
+    line.end.resume_writing()
+    assert line.end.deadline_ms == KEEP_ALIVE_MS
+
+
 def test_hi_04_a_slow_head_gets_its_limit_from_its_first_byte():
     line = Line()
     for at in range(HEAD_MS // 1000):

@@ -53,8 +53,8 @@ class FakeTransport:
     def resume_reading(self) -> None:
         self.paused = False
 
-    def set_write_buffer_limits(self, high: int) -> None:
-        self.high = high
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        self.high, self.low = high, low
 
     def get_extra_info(self, name: str) -> object:
         return {"socket": self, "peername": ("127.0.0.1", 5)}[name]

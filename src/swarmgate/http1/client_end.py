@@ -156,7 +156,8 @@ class ClientEnd(Limited):
         elif not self._keep:
             self._close()
         else:
-            self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
+            if not self._is_full:  # else who does not read its answer has its limit already
+                self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
             if self._paused:
                 self.resume()
             if self._waiting:

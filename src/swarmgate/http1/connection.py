@@ -13,7 +13,9 @@ from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.sweep import NEVER, Sweep
 
-WRITE_BUFFER_BYTES: Final = 64 * 1024  # above it the source is paused
+# What the kernel does not take pauses its source, which is read again when all of it has gone: so no more than one read waits
+# here, 256 KiB at most (reliability SE-05). One byte may, because over TLS a limit of 0 is reached by an empty buffer.
+MAY_WAIT_BYTES: Final = 1
 FULL_READ_BYTES: Final = 128 * 1024  # libuv follows a read that filled its 256 KB by up to 31 more in the same turn
 
 
@@ -35,7 +37,7 @@ class Connection(asyncio.Protocol):
         """Connected, TLS included."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         self.is_closing = self._transport.is_closing
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._transport.set_write_buffer_limits(high=MAY_WAIT_BYTES, low=0)
         self._sweep.watch(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:

@@ -7,7 +7,6 @@ import pytest
 from outside import FAST, Caller, Cut, Reset, stage, whole
 
 from eventually import eventually
-from swarmgate.http1.connection import WRITE_BUFFER_BYTES
 
 
 def run(act, *arguments, **settings):
@@ -311,8 +310,7 @@ def test_se_05_what_waits_for_a_slow_reader_is_bounded():
             left -= len(await reader.read(min(left, 4_096 * 16)))
         return most
 
-    one_read = 256 * 1024
-    assert WRITE_BUFFER_BYTES <= run(act) <= WRITE_BUFFER_BYTES + one_read
+    assert 0 < run(act) <= 256 * 1024  # one read; tests/http1/test_slow_reader.py counts what is held for it
 
 
 BYTES = FAST + '[policies.a]\nhosts = ["a.org"]\nlimits = ["90_000_000 bytes per 1h"]\nheadroom = 100\n'
