@@ -19,7 +19,7 @@ from swarmgate.core.passage import touch
 from swarmgate.lab.sim.disk import SimDisk
 from swarmgate.lab.sim.virtual_time import VirtualTime
 from swarmgate.lab.sim.weather import Weather
-from swarmgate.stores.journal import counters, rows, writer
+from swarmgate.stores.journal import counters, rows
 from swarmgate.stores.journal.said import AHEAD_PARTS
 from swarmgate.stores.journal.segments import Retention, listed
 
@@ -203,9 +203,8 @@ def test_what_was_used_beyond_is_told_with_the_end_alone(tmp_path):
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_op_09_what_was_used_is_known_as_soon_as_rows_are_kept_again(tmp_path, monkeypatch, is_removed):
     """Rows were lost on a full disk, or with the folder; the gate dies a second after there is room again."""
-    monkeypatch.setattr(writer, "MOST_PENDING", 2)
     folder = tmp_path / "journal"
-    full, life = Disk(monkeypatch), Life(folder, 1_600_000_000_000, keep=Retention(segment_bytes=4_000))
+    full, life = Disk(monkeypatch), Life(folder, 1_600_000_000_000, keep=Retention(segment_bytes=4_000, pending_rows=2))
     for _ in range(3):
         life.desk.loop.second()
     full.error = None if is_removed else errno.ENOSPC

@@ -9,7 +9,6 @@ from disk import Desk
 
 from eventually import eventually
 from swarmgate.core.effect import Effect
-from swarmgate.stores.journal import syncing
 from swarmgate.stores.journal.syncing import Syncing
 
 
@@ -22,7 +21,6 @@ class SlowDisk:
         self.may_end = threading.Semaphore(0)
         self._fsync = os.fsync
         monkeypatch.setattr(os, "fsync", self.fsync)
-        monkeypatch.setattr(syncing, "GAP_S", 0.0)
 
     def fsync(self, descriptor):
         if threading.current_thread() is threading.main_thread():
@@ -37,7 +35,7 @@ class SlowDisk:
 def play(tmp_path, monkeypatch, act):
     async def whole():
         desk, disk = Desk(tmp_path), SlowDisk(monkeypatch)
-        desk.journal.sync = Syncing(asyncio.get_running_loop(), desk.journal.writer)
+        desk.journal.sync = Syncing(asyncio.get_running_loop(), desk.journal.writer, 0.0)
         try:
             await act(desk, disk)
         finally:

@@ -8,7 +8,7 @@ from disk import Desk, Disk, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarmgate.stores.journal import rows, writer
+from swarmgate.stores.journal import rows
 from swarmgate.stores.journal.segments import Retention, listed
 
 SMALL = Retention(segment_bytes=2_000, segment_ms=10_000, total_bytes=6_000, age_ms=60_000)
@@ -30,8 +30,7 @@ def run(desk, number):
 def test_however_often_the_disk_is_full_no_row_is_torn_or_lost_without_a_word(tmp_path_factory, size, turns):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("full")
-        disk, desk = Disk(patch), Desk(folder, Retention(segment_bytes=size))
-        patch.setattr(writer, "MOST_PENDING", 6)
+        disk, desk = Disk(patch), Desk(folder, Retention(segment_bytes=size, pending_rows=6))
         for number, is_full in turns:
             disk.error = errno.ENOSPC if is_full else None
             run(desk, number)
@@ -49,10 +48,8 @@ def test_however_often_the_disk_is_full_no_row_is_torn_or_lost_without_a_word(tm
         assert sum(not isinstance(row, rows.Gap) for row in found) + gaps == 2 + 2 * calls + bool(calls)
 
 
-@pytest.mark.interpreted  # replaces a constant
 def test_what_a_full_disk_does_not_take_is_counted_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "MOST_PENDING", 10)
-    disk, desk = Disk(monkeypatch), Desk(tmp_path, SMALL)
+    disk, desk = Disk(monkeypatch), Desk(tmp_path, SMALL._replace(pending_rows=10))
     disk.error = errno.ENOSPC
     run(desk, 20)
     assert len(desk.said) == 1

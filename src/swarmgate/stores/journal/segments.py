@@ -27,12 +27,17 @@ class Listed(NamedTuple):
 
 
 class Retention(NamedTuple):
-    """When a segment ends, and how much of the past is kept; the newest is always kept."""
+    """
+    When a segment ends, and how much of the past is kept; the newest is always kept.
+
+    `pending_rows` wait in memory while no segment can be made.
+    """
 
     segment_bytes: int = 16 * 1024 * 1024
     segment_ms: int = 3_600_000
     total_bytes: int = 4 * 1024 * 1024 * 1024
     age_ms: int = 7 * 86_400_000
+    pending_rows: int = 4_096
 
 
 def listed(folder: Path, disk: Disk = DISK) -> list[Listed]:

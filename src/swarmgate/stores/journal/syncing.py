@@ -15,11 +15,12 @@ GAP_S: Final = 0.1  # from the end of a sync to the next: a thousand writes a se
 
 
 class Syncing:
-    """Calling it has everything that is written by now on the disk soon; one sync at a time."""
+    """Calling it has everything that is written by now on the disk soon; one sync at a time, `gap_s` after the last."""
 
-    __slots__ = ("_heard", "_is_asked", "_is_busy", "_loop", "_waiting", "_writer")
+    __slots__ = ("_gap_s", "_heard", "_is_asked", "_is_busy", "_loop", "_waiting", "_writer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer, gap_s: float = GAP_S) -> None:
+        self._gap_s = gap_s
         self._loop = loop
         self._writer = writer
         self._is_asked = self._is_busy = False
@@ -48,7 +49,7 @@ class Syncing:
         else:
             for then in self._heard:
                 then()
-        self._loop.call_later(GAP_S, self._go_on)
+        self._loop.call_later(self._gap_s, self._go_on)
 
     def _go_on(self) -> None:
         self._is_busy = False

@@ -17,7 +17,6 @@ from swarmgate.stores.journal.frame import to_line
 from swarmgate.stores.journal.rows import Row
 from swarmgate.stores.journal.segments import Retention, begin, next_number, prune
 
-MOST_PENDING: Final = 4_096
 _USUAL: Final = Retention()
 
 Say = Callable[[str], None]
@@ -154,7 +153,7 @@ class Writer:
             else:
                 self._put(line)
                 return
-        if len(self._pending) < MOST_PENDING:
+        if len(self._pending) < self._keep.pending_rows:
             self._pending.append(line)
         else:
             self._unrecorded += 1
@@ -187,5 +186,5 @@ class Writer:
     def _fail(self, reason: str) -> None:
         """Nothing is written until a tick can."""
         self.trouble = reason
-        self._say(f"journal: {reason}; calls go on and are not recorded beyond {MOST_PENDING} rows")
+        self._say(f"journal: {reason}; calls go on and are not recorded beyond {self._keep.pending_rows} rows")
         self.close()
