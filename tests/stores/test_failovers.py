@@ -8,8 +8,8 @@ import redis
 from floods import flood, grants, kept_its_bound
 from gates import BUCKET, ask, asked, opened
 from test_liars import fake, good
+from valkey_server import running
 
-from conftest import running
 from eventually import at_last, eventually
 from swarmgate.core.answers import Granted
 from swarmgate.core.events import StoreLost
