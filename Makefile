@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 COMPILED := .venv-compiled
 
-.PHONY: test lint unit demo up test-peers bench soak seeds compiled test-compiled clean
+.PHONY: test lint unit demo up test-peers test-optimized bench soak seeds compiled test-compiled clean
 
 $(RUNS): pyproject.toml constraints.txt  # what the program itself needs, and the drawings of its pages
 	@echo "installing swarmgate into $(VENV)"
@@ -41,6 +41,13 @@ unit: $(READY)  # a third of the time tests wait for sockets, so three at once f
 
 test-peers: $(READY)
 	$(BIN)/python -m pytest -m peers -rs
+
+# Those that a caller or a target sees; TESTS=tests for all of them.
+END_TO_END := tests/gate/test_end_to_end.py tests/gate/test_sdks.py tests/gate/test_callers_live.py tests/gate/test_hostile_callers.py \
+	tests/gate/test_hostile_targets.py tests/gate/egress/test_hostile_ends.py tests/cli/test_up.py
+
+test-optimized: $(READY)  # the gate without its assertions, as under python -O
+	PYTHONPATH=tests $(BIN)/python -m pytest -n 3 -p unasserted -m "not peers and not seeds and not soak" $(or $(TESTS),$(END_TO_END))
 
 seeds: $(READY)
 	$(BIN)/python -m pytest -m seeds -n 2 --timeout 3600
