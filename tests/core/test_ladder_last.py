@@ -1,12 +1,18 @@
 """Which rung is the last of a call: that below which none may serve it. There its answer is checked whole."""
 
+from dataclasses import replace
+
 import pytest
 from test_ladder_ends import BUDGETS, FREE, narrow, small
 
 from life import KEY_DEAD, OVERLOADED, Life, World, route, rung
+from swarmgate.core import kernel
 from swarmgate.core.answer_times import AnswerTimes
+from swarmgate.core.book import Book
 from swarmgate.core.commands import End
+from swarmgate.core.limits import BudgetKind, Limits
 from swarmgate.core.record import State
+from swarmgate.core.rungs import too_small
 
 FAILED = ((5, OVERLOADED),)
 
@@ -59,6 +65,31 @@ def test_where_those_below_cannot_serve_the_one_above_is_the_last(useless):
 def test_so_it_is_where_the_price_of_those_below_is_not_known():
     noted, _ = watch(rung("a", FREE), rung("b", FREE), rung("c", FREE), sends=(FAILED,), costs=(1, 1, -1))
     assert noted == [("a", False), ("b", True)]
+
+
+@pytest.mark.parametrize(("limit", "at"), [(5, ("b", True)), (6, ("b", False)), (None, ("b", False))])
+def test_so_it_is_where_budgets_below_can_never_hold_the_call(limit, at):
+    """A call of 6 tokens; of a budget that is not known here nothing is said, and the rung is stood on whatever was said."""
+    world, below = World(BUDGETS), rung("c", route(fixed=(), metered=("other",), whole=()))
+    call = world.call("x", rungs=(rung("a", FREE), rung("b", FREE), below))
+    book = Book()
+    if limit is not None:
+        kernel.define(book, "other", Limits(BudgetKind.LEVEL, burst=limit, quota=1, window_ms=1_000))
+    assert too_small(call, book.cells.get) == ((2,) if at[1] else ())
+    noted, _ = watch(rung("a", FREE), rung("b", FREE), rung("c", FREE), sends=(FAILED,), too_small=(2,) * at[1])
+    assert noted == [("a", False), at]
+
+
+def test_any_key_whose_budgets_hold_it_is_enough_and_a_paused_one_has_no_size():
+    book = Book()
+    kernel.define(book, "small", BUDGETS["small"])
+    kernel.define(book, "large", Limits(BudgetKind.LEVEL, burst=6, quota=1, window_ms=1_000))
+    kernel.define(book, "paused", replace(BUDGETS["small"], paused=True))
+    keys = [route(name, fixed=(), metered=(name,), whole=()) for name in ("small", "large", "paused")]
+    world = World(BUDGETS)
+    for last, told in ((keys[:1], (1,)), (keys[:2], ()), (keys[2:], ())):
+        call = world.call("x", rungs=(rung("a", FREE), rung("b", *last)))
+        assert too_small(call, book.cells.get) == told
 
 
 def test_one_that_may_serve_is_the_last_by_its_place():

@@ -71,15 +71,18 @@ def test_ov_14_bad_json_of_the_last_rung_is_an_error_that_lists_all(text, stream
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_last_rung_that_can_serve_is_checked_where_those_below_cannot(stream):
-    """A third rung whose window is too small is passed over, so the second is the last."""
-    third = '[targets.third]\nbase_url = "http://127.0.0.1:{port}/third"\nkeys = {{ one = "env:KEY" }}\nwindows = {{ "tiny" = 9 }}\n\n'
+@pytest.mark.parametrize(
+    "small_by", ['windows = {{ "tiny" = 9 }}', 'limits = ["90 tokens per 1m"]\nlargest_tokens = 20']
+)
+def test_the_last_rung_that_can_serve_is_checked_where_those_below_cannot(small_by, stream):
+    """A third rung whose window or budget is too small is passed over, so the second is the last."""
+    third = f'[targets.third]\nbase_url = "http://127.0.0.1:{{port}}/third"\nkeys = {{{{ one = "env:KEY" }}}}\n{small_by}\n\n'
     three = TWO.replace("[routes]", third + "[routes]").replace('"second/small"', '"second/small", "third/tiny"')
 
     async def play():
         async with stage(small("Sure! The answer is 4."), three) as on, gpt(on.port) as client:
             with pytest.raises(openai.InternalServerError) as caught:
-                await client.chat.completions.create(**ASK, stream=stream, response_format=FORM)
+                await client.chat.completions.create(**ASK | {"max_tokens": 900}, stream=stream, response_format=FORM)
             assert caught.value.code == "target_bad_output"
             assert on.ends == ["failed"]
 

@@ -252,6 +252,7 @@ class Call:
         "tenant",
         "ticket",
         "times",
+        "too_small",
         "trace",
         "trail",
         "wait_until_ms",
@@ -292,7 +293,8 @@ class Call:
     streams: bool  # else its answer comes whole: `content_ms` is what `times` say at each send
     output: int  # tokens that it may be answered with, or probably is; by them `times` know it
     times: AnswerTimes | None  # None: nothing is known of its target's answers
-    form: bool  # it says what form its answer must have
+    form: bool  # it says what form its answer must have ...
+    too_small: tuple[int, ...]  # ... and these rungs had budgets that can never hold it, when it came
     # Where it stands.
     state: State
     rung: int
@@ -347,7 +349,7 @@ class Call:
             self.least_tokens
         ) = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0
-        self.trail = self.barred = self.costs = self.standing = self.offered = ()
+        self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()
         self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 
     def __repr__(self) -> str:

@@ -7,11 +7,13 @@ ladder ends there. A rung that never can, as is found only by standing on it, is
 the one that the rung above it deserves.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from swarmgate.core.reasons import Reason
 
 if TYPE_CHECKING:
+    from swarmgate.core.book import BudgetCell
     from swarmgate.core.record import Call, Rung
 
 MOST_TOLD: Final = 16  # a call that waits may meet many refusals; the newest are told
@@ -59,11 +61,31 @@ def count_fit(call: "Call", first: int) -> int:
 
 
 def is_last(call: "Call", now_ms: int) -> bool:
-    """Whether none below its rung may serve the call now; one whose keys only a person can bring back may not."""
+    """
+    Whether none below its rung may serve the call now.
+
+    Nor may one whose keys only a person can bring back, or whose budgets were too small when the call came: such a rung is
+    stood on nevertheless, since either may change.
+    """
     return not any(
-        may_serve(index, call) and call.rungs[index].ring.back_at_ms(now_ms) is not None
+        may_serve(index, call) and index not in call.too_small and call.rungs[index].ring.back_at_ms(now_ms) is not None
         for index in range(call.rung + 1, len(call.rungs))
     )
+
+
+def too_small(call: "Call", cell_of: Callable[[str], "BudgetCell | None"]) -> tuple[int, ...]:
+    """The rungs below the first of which no key's budgets can ever hold the call, as far as those are known here."""
+    return tuple([index for index in range(1, len(call.rungs)) if not _holds(index, call, cell_of)])
+
+
+def _holds(index: int, call: "Call", cell_of: Callable[[str], "BudgetCell | None"]) -> bool:
+    money = max(0, call.costs[index]) if call.costs else 0
+    for route in call.rungs[index].routes.values():
+        demands = route.demands(call.prompt, call.reserve, money)
+        cells = [(cell_of(name), cost + reserve) for name, cost, reserve in demands]
+        if not any(cell is not None and 0 <= cell.caps[call.rank] < need * cell.scale for cell, need in cells):
+            return True  # a paused budget has a cap below 0, and no size
+    return False
 
 
 def step_to(call: "Call", first: int) -> bool:

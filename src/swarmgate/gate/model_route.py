@@ -16,6 +16,7 @@ from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
+from swarmgate.core.rungs import too_small
 from swarmgate.core.scope import NOBODY, PREFIX, Scope
 from swarmgate.gate import answers
 from swarmgate.gate.apart import NAMED, apart
@@ -208,6 +209,8 @@ class ModelRoutes:
                 call.least_tokens = least_tokens(peeked, rungs[0])
         else:
             call.prompt = prompt
+        if call.form:
+            call.too_small = too_small(call, desk.served.cell_of)
         return call
 
     def _reserve(self, relay: Relay, call: Call, peeked: Peeked) -> bool:

@@ -56,7 +56,7 @@ class ServedFields:
         self, published: Mapping[str, Published], cell_of: Callable[[str], BudgetCell | None] = lambda _name: None
     ) -> None:
         self.published = published
-        self._cell_of = cell_of
+        self.cell_of = cell_of
         self._keys: dict[tuple[str, str], _Key] = {}
 
     def lines(self, call: Call) -> bytes:
@@ -72,7 +72,7 @@ class ServedFields:
         if key is None:
             key = self._keys[name] = self._key(rung.routes.get(route.key, route))
         always, budget, item = key
-        cell = self._cell_of(budget)
+        cell = self.cell_of(budget)
         if cell is None:
             return said + always
         left, until_ms = remaining(cell, call.rank), cell.level // cell.drain if cell.drain else _more_ms(cell)
