@@ -19,6 +19,9 @@ def told(text):
     ("text", "words"),
     [
         ("connections = 'x'", "f:1: connections: is no whole number; found 'x'"),
+        ("connections = '500'", "f:1: connections: is no whole number; found '500'"),
+        ("[teams.x]\nagents = ['a']\nreserve = true", "f:3: teams.x.reserve: is no whole number; found True"),
+        ("[records]\nanswers = 1", "f:2: records.answers: is neither true nor false; found 1"),
         ("connections = 1.5", "f:1: connections: is no whole number; found 1.5"),
         ("connections = 0", "f:1: connections: must be at least 1; found 0"),
         ("connections = 1_000_001", "f:1: connections: must be at most 1000000; found 1000001"),

@@ -27,7 +27,7 @@ class Capped(Table):
     """Caps of the operator's own: at most so much in any window. `largest_tokens` is the largest call that must fit."""
 
     limits: CapLimits = ()
-    largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = LARGEST_TOKENS
+    largest_tokens: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = LARGEST_TOKENS
 
     def budgets(self, owner: str) -> Iterator[Budget]:
         """The budgets of `owner`."""
@@ -76,7 +76,7 @@ class Agents(Capped):
 class Shared(Capped):
     """Caps that several agents share; `reserve` percent are kept for P0, twice as much from P2."""
 
-    reserve: Annotated[int, Field(ge=0, le=50)] = 0
+    reserve: Annotated[int, Field(strict=True, ge=0, le=50)] = 0
 
     def kept(self, quota: Quota) -> int:
         """Units that only P0 may take; P2 leaves twice as many."""
@@ -91,7 +91,7 @@ class Team(Shared):
     """
 
     agents: Annotated[tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...], Field(min_length=1)]
-    share: Annotated[int, Field(ge=1, le=100)] = SHARE_PERCENT
+    share: Annotated[int, Field(strict=True, ge=1, le=100)] = SHARE_PERCENT
 
 
 def caps_of_key(key: str, limits: Sequence[str]) -> tuple[Budget, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.policies import DurationText, Patterns, Port, Words
 from swarmgate.config.problems import Loc, nearest
@@ -55,8 +55,8 @@ class Egress(Table):
 
     unknown: PaceText = Quota(1, Unit.REQUESTS, 1_000)
     ceiling: PaceText = Quota(10, Unit.REQUESTS, 1_000)
-    in_flight: Annotated[int, Field(ge=1, le=1_000)] = 2
-    most_in_flight: Annotated[int, Field(ge=1, le=1_000)] = 16
+    in_flight: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 2
+    most_in_flight: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 16
     presets: Literal["high", "medium", "low", "off"] = "high"
     without: tuple[str, ...] = ()
     allow: Patterns = ()
@@ -66,9 +66,9 @@ class Egress(Table):
     wait: DurationText = 0
     user_agent: Words = ""
     connect: Literal["refuse", "tunnel"] = "refuse"
-    trace: bool = False
-    most_targets: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    most_per_group: Annotated[int, Field(ge=1)] = 64
+    trace: StrictBool = False
+    most_targets: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 10_000
+    most_per_group: Annotated[int, Field(strict=True, ge=1)] = 64
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:

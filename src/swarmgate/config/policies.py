@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import HostLimits, Quota
@@ -30,7 +30,7 @@ def _duration(text: object) -> int:
 DurationText = Annotated[int, BeforeValidator(_duration)]
 Words = Annotated[str, Field(pattern=r"^[ -~]*$", max_length=200)]
 Patterns = tuple[str, ...]
-Port = Annotated[int, Field(ge=1, le=65_535)]
+Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
 
 
 class Costed(NamedTuple):
@@ -50,7 +50,7 @@ class PolicyClass(Table):
     paths: Annotated[Patterns, Field(min_length=1)]
     methods: tuple[str, ...] = ()
     limits: HostLimits = ()
-    points: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    points: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 1
     effect: Effect | None = None
 
 
@@ -68,9 +68,9 @@ class HostPolicy(Table):
     domains: Patterns = ()
     limits: HostLimits = ()
     classes: dict[Name, PolicyClass] = Field(default_factory=dict)
-    headroom: Annotated[int, Field(ge=1, le=100)] = HEADROOM_PERCENT
-    burst: Annotated[int, Field(ge=1)] | None = None
-    reserve: Annotated[int, Field(ge=0)] | None = None
+    headroom: Annotated[int, Field(strict=True, ge=1, le=100)] = HEADROOM_PERCENT
+    burst: Annotated[int, Field(strict=True, ge=1)] | None = None
+    reserve: Annotated[int, Field(strict=True, ge=0)] | None = None
     gap: DurationText | None = None
     mode: Literal["enforce", "shadow"] = "enforce"
     outage: Literal["local-share", "closed", "open"] = "local-share"
@@ -78,10 +78,10 @@ class HostPolicy(Table):
     user_agent: Words = ""
     connect: Literal["refuse", "tunnel"] = "refuse"
     ports: tuple[Port, ...] = ()
-    refusals: tuple[Annotated[int, Field(ge=400, le=599)], ...] = ()
-    trace: bool = False
-    honours_keys: bool = False
-    callers_may_say_read: bool = False
+    refusals: tuple[Annotated[int, Field(strict=True, ge=400, le=599)], ...] = ()
+    trace: StrictBool = False
+    honours_keys: StrictBool = False
+    callers_may_say_read: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod

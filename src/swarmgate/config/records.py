@@ -1,5 +1,7 @@
 """`[records]`: whether what callers send and hear is kept, in the two places where it would be (design 6)."""
 
+from pydantic import StrictBool
+
 from swarmgate.config.table import Table
 
 
@@ -11,5 +13,5 @@ class Records(Table):
     that carry a key, for their repeats; 64 KiB, 24 h.
     """
 
-    dead_letters: bool = True
-    answers: bool = True
+    dead_letters: StrictBool = True
+    answers: StrictBool = True

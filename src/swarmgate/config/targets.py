@@ -65,13 +65,13 @@ class Target(Table):
     keys: Annotated[dict[Name, Secret], Field(min_length=1)]
     provider: Provider | None = None
     auth: Literal["bearer", "x-api-key", "api-key"] | None = None
-    headroom: Annotated[int, Field(ge=1, le=100)] = HEADROOM_PERCENT
+    headroom: Annotated[int, Field(strict=True, ge=1, le=100)] = HEADROOM_PERCENT
     limits: Limits = ()
     key_limits: Limits = ()
     accounts: dict[Name, Annotated[tuple[Name, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    largest_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 16_384
-    largest_output: Annotated[int, Field(ge=1, le=10_000_000)] = 4_096
-    windows: dict[str, Annotated[int, Field(ge=1, le=100_000_000)]] = Field(default_factory=dict)
+    largest_tokens: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 16_384
+    largest_output: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] = 4_096
+    windows: dict[str, Annotated[int, Field(strict=True, ge=1, le=100_000_000)]] = Field(default_factory=dict)
 
     def published(self, quota: Quota, line: str = "") -> Published:
         """A quota of this target as the compiler wants it; its calls wait in `line`."""

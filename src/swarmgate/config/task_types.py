@@ -17,5 +17,5 @@ class TaskType(Shared):
     refused before anything is sent, or (`over = "compress"`) its older turns give way to a summary. `limits` are caps of all its calls together.
     """
 
-    context: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    context: Annotated[int, Field(strict=True, ge=1, le=100_000_000)] | None = None
     over: Literal["refuse", "compress"] = "refuse"

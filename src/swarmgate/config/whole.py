@@ -47,7 +47,7 @@ class Config(Table):
     """
 
     listen: ListenText = Listen("127.0.0.1", 8787)
-    connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    connections: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
     access: Access = Access()
     tls: Tls = Tls()
     records: Records = Records()
