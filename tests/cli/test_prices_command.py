@@ -55,6 +55,17 @@ def test_an_empty_name_is_no_model():
     assert "no model is named" in done.stderr
 
 
+def test_a_model_at_a_target_of_the_configuration(tmp_path):
+    file = tmp_path / "gate.toml"
+    work = '[targets.work]\nbase_url = "https://api.openai.com/v1"\nkeys = { a = "env:A" }\n'
+    own = '[targets.own]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = { a = "env:A" }\nwindows = { "q" = 8_192 }\n'
+    routes = '[routes]\n"*" = "work/*"\nq = "own/q"\n[prices."own/*"]\ninput = 0\noutput = 0\n'
+    file.write_text(work + own + routes)
+    first, second = json.loads(run("work/gpt-4o-mini", "own/q", "--config", str(file), "--json").stdout)
+    assert (first["provider"], first["input_micro"], first["context_tokens"]) == ("work", 150_000, 128_000)
+    assert (second["provider"], second["input_micro"], second["context_tokens"]) == ("own", 0, 8_192)
+
+
 def test_nothing_is_cut_off_in_a_narrow_terminal():
     shown = run("gpt-4o-mini", "claude-haiku-4-5").stdout
     assert {"claude-haiku-4-5", "anthropic", "0.0015", "200,000"} <= set(shown.split())

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -11,9 +12,10 @@ from rich.console import Console
 from swarmgate.cli import configured
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
-from swarmgate.config import NoKeys
+from swarmgate.config import Config, NoKeys, Target
 from swarmgate.core.price import Price, Rate, Used, cost_micro
 from swarmgate.facts import prices as price_list
+from swarmgate.wiring.models import dialect_at
 
 EXAMPLE = "Example: swarmgate prices gpt-4o-mini groq/llama-3.3-70b-versatile"
 _USUAL = Used(prompt=8_000, output=500)  # tokens of the call that the last column prices
@@ -50,14 +52,18 @@ class Candidate(NamedTuple):
 
 
 def prices(
-    models: Annotated[list[str], typer.Argument(help="MODEL, or PROVIDER/MODEL.", metavar="MODEL")],
-    config: Annotated[Path | None, typer.Option(help="TOML file whose \\[prices] outrank the public list.")] = None,
+    models: Annotated[
+        list[str], typer.Argument(help="MODEL, PROVIDER/MODEL, or TARGET/MODEL with --config.", metavar="MODEL")
+    ],
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file whose \\[prices] and windows outrank the public list.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare models by price, context window and capability."""
-    own = {} if config is None else configured.read(config, NoKeys()).prices
-    book = price_list.PriceBook({name: table.price for name, table in own.items()})
-    rows = [candidate(model, book) for model in models if model.strip()]
+    told = Config() if config is None else configured.read(config, NoKeys())
+    book = price_list.PriceBook({name: table.price for name, table in told.prices.items()})
+    rows = [candidate(model, book, told.targets) for model in models if model.strip()]
     if not rows:
         print(f"no model is named. {EXAMPLE}", file=sys.stderr)
         raise typer.Exit(Exit.USAGE)
@@ -73,9 +79,11 @@ def prices(
         raise typer.Exit(Exit.FAILED)
 
 
-def candidate(asked: str, book: price_list.PriceBook) -> Candidate:
-    """What is known of a model that was asked for, with or without its provider."""
+def candidate(asked: str, book: price_list.PriceBook, targets: Mapping[str, Target]) -> Candidate:
+    """What is known of a model that was asked for: with its provider or the operator's target, or by its name alone."""
     provider, slash, model = asked.partition("/")
+    if slash and (target := targets.get(provider)) is not None:
+        return _at(target, provider, model, asked, book)
     listing = price_list.listed(model, provider) if slash else None
     if listing is None:
         provider, model = "", asked
@@ -91,6 +99,15 @@ def candidate(asked: str, book: price_list.PriceBook) -> Candidate:
         can,
         [] if price else price_list.nearest(asked),
     )
+
+
+def _at(target: Target, name: str, model: str, asked: str, book: price_list.PriceBook) -> Candidate:
+    """The same of a model at one of the operator's targets, whose word on prices and windows comes first."""
+    provider = dialect_at(target).name
+    listing, price = price_list.listed(model, provider), book.of(model, provider, name)
+    window = target.window(model) or (listing.context_tokens if listing else None)
+    can = price_list.capabilities().get(listing.model, []) if listing else []
+    return Candidate(asked, name, model, price, window, can, [] if price else price_list.nearest(model))
 
 
 def _table(rows: list[Candidate]) -> Listing:
