@@ -2,12 +2,14 @@
 Minutes of the main job on real sockets: a swarm of mixed long and short calls, `swarmgate up` with twenty keys, one refused.
 
 Stand-ins, gate with its control process, and agents are processes of their own. What is asked of the gate is asked of others:
-the agents' rows, the witness at the provider, the system (memory), and a timer inside the gate's loop.
+the agents' rows, the witness at the provider, the system (memory), and a timer inside the gate's loop. Every stream is a chain
+of tokens, of which none may be lost, doubled or moved (SE-07).
 """
 
 import os
 import statistics
 import time
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,7 +104,7 @@ def play(folder: Path):
         model_port = msgspec.json.decode(stand_ins.first_line(), type=dict[str, int])[PROVIDER]
         with running("gate", gate_order(plan, folder, model_port), folder) as gate:
             port = int(gate.first_line().rpartition(b":")[2].partition(b"/")[0])
-            task = ArmTask(DemoPlan(*plan), "gate", SECONDS, port, model_port, [], str(rows))
+            task = ArmTask(DemoPlan(*plan), "gate", SECONDS, port, model_port, [], str(rows), chained=True)
             (folder / "task.json").write_bytes(msgspec.json.encode(task))
             control, began_s = child_of(gate.pid), time.monotonic()
             with running("agents", Order(AGENTS, [str(folder / "task.json")]), folder) as agents:
@@ -123,8 +125,14 @@ def parts(moments: list[Moment], process: str) -> tuple[float, float]:
     return round(statistics.median(middle), 1), round(statistics.median(end), 1)
 
 
+def most_at_once(rows) -> int:
+    """How many streams were open at the same instant, at most."""
+    steps = sorted([(row.first_ms, 1) for row in rows if row.heard] + [(row.end_ms, -1) for row in rows if row.heard])
+    return max(accumulate(step for _, step in steps), default=0)
+
+
 @pytest.mark.timeout(SECONDS + 180)
-def test_llm_gateways_54_a_swarm_works_for_minutes_within_its_budgets(tmp_path, capsys):
+def test_llm_gateways_54_se_07_a_swarm_works_for_minutes_within_its_budgets(tmp_path, capsys):
     plan, rows, seen, moments = play(tmp_path)
     began_s = rows[0].wanted_ms / 1_000
     lag, own = loop_lag.read(tmp_path / "lag", began_s, began_s + SECONDS)
@@ -136,12 +144,15 @@ def test_llm_gateways_54_a_swarm_works_for_minutes_within_its_budgets(tmp_path, 
         scope: sum(witness.over_limit(limit, WINDOW_MS, unit) for limit, unit in limits)
         for (_, scope), witness in at_keys.items()
     }
+    streams = [row for row in rows if row.heard]
+    broken = {name: sum(getattr(row, name) for row in streams) for name in ("lost", "doubled", "moved")}
     refusing = at_keys[PROVIDER, f"scope-{REFUSED_KEY}"]
     with capsys.disabled():
         print(
             f"\n{AGENTS_COUNT} agents for {SECONDS} s: {len(rows) / SECONDS:.0f} calls/s, {fates}",
             f"deferrals {sum(row.deferrals for row in rows)}, refusals at the provider {refusing.refused} of "
             f"{len(seen)} rows, seen by agents {sum(row.refused for row in rows)}, over a limit {sum(over.values())}",
+            f"{len(streams)} streams, {most_at_once(rows)} at once at most, of {sum(row.heard for row in streams)} tokens {broken}",
             f"loop lag in ms by share of ticks {lag}; without waiting for a core {own}; load {os.getloadavg()}",
             f"memory in MiB, middle and end: {memory}",
             sep="\n",
@@ -150,6 +161,8 @@ def test_llm_gateways_54_a_swarm_works_for_minutes_within_its_budgets(tmp_path, 
     assert refusing.refused
     assert not sum(row.refused for row in rows)
     assert not any(over.values()), over
+    assert streams
+    assert not any(broken.values()), broken
     assert not fates["failed"], {row.why for row in rows if row.fate == Fate.FAILED}
     settled = [row for row in rows if row.wanted_ms >= rows[0].wanted_ms + 2 * WINDOW_MS and row.fate != Fate.OPEN]
     assert sum(row.fate == Fate.ANSWERED for row in settled) >= 0.99 * len(settled)

@@ -19,7 +19,7 @@ OPEN = Trace("t", tuple(TraceCall(t, 50, 4) for t in range(0, 1_000, 50)))
 CLOSED = Trace("t", tuple(TraceCall(t, 50, 4, "s", ("a.org",)) for t in range(0, 1_000, 50)))
 
 
-def played(players, seconds, path, *, limit=1_000, trouble=()):
+def played(players, seconds, path, *, limit=1_000, trouble=(), way=ByThemselves):
     """(rows of the agents, rows of the witness) of one run."""
     provider = {
         "name": "p",
@@ -38,7 +38,7 @@ def played(players, seconds, path, *, limit=1_000, trouble=()):
         keys = {player.name: plan.providers[0].key_of(1) for player in players}
         there = Origin("http", "127.0.0.1", ports["p"]), (Origin("http", "127.0.0.1", ports["web-1"]),)
         rows = []
-        swarm = Swarm(loop, ByThemselves(Direct(*there, keys, "m"), 1), players, rows.append)
+        swarm = Swarm(loop, way(Direct(*there, keys, "m"), 1), players, rows.append)
         await swarm.run(seconds)
         await stand_ins.stop()
         return rows
@@ -81,3 +81,13 @@ def test_refusals_are_counted_and_repeats_are_few(tmp_path):
     assert len(refused) == 15
     assert sum(row.refused for row in rows) == sum(row.status == 429 for row in seen)
     assert max(row.sends for row in rows) <= 3
+
+
+class InAChain(ByThemselves):
+    chained = True
+
+
+def test_se_07_streams_of_a_chain_are_heard_token_by_token(tmp_path):
+    rows, _ = played(open_players(OPEN, SOMEBODY, 4, 20, 1.0), 1.0, tmp_path, trouble=[("slow", 1)], way=InAChain)
+    assert [row.fate for row in rows] == ["answered"] * 20
+    assert [(row.heard, row.lost, row.doubled, row.moved) for row in rows] == [(4, 0, 0, 0)] * 20

@@ -16,9 +16,9 @@ _TEXT = _FILLER * (_MOST_CHARS // len(_FILLER) + 1)
 _JSON: Header = (b"content-type", b"application/json")
 
 
-def chat_body(wanted: Wanted, model: str, *, is_stream: bool) -> bytes:
-    """A chat completion's body; prompts beyond a million characters are cut there."""
-    wish = b" Answer in %d tokens." % wanted.output_tokens
+def chat_body(wanted: Wanted, model: str, *, is_stream: bool, chained: bool = False) -> bytes:
+    """A chat completion's body, for an answer that is a chain or any; prompts beyond a million characters are cut there."""
+    wish = b" Answer in %d tokens%b." % (wanted.output_tokens, b" of a chain" if chained else b"")
     chars = min(max(0, wanted.prompt_tokens * CHARS_PER_TOKEN - len(wish)), _MOST_CHARS)
     stream = b'"stream":true,"stream_options":{"include_usage":true},' if is_stream else b""
     return b'{"model":"%b",%b"max_tokens":%d,"user":"%b","messages":[{"role":"user","content":"%b%b"}]}' % (

@@ -71,6 +71,7 @@ class ToEndpoint:
     """Every call goes to one endpoint, once; `headers` are what that endpoint wants besides."""
 
     idle_ms = 75_000
+    chained = False
 
     def __init__(
         self, place: Destination, model: str, key: str, *, streams: bool, headers: Sequence[Header] = ()

@@ -30,7 +30,8 @@ class CallRow(NamedTuple):
     `output_tokens` are those that came; none of a call without an answer.
 
     `refused` counts the 429s, 403s and 503s of targets that the agent itself saw; `first_ms` is the first byte of the
-    answer, 0 if there was none; `key` and `queue_ms` are what a gate said of itself; `status` and `why` are of the last answer.
+    answer, 0 if there was none; `key` and `queue_ms` are what a gate said of itself; `status` and `why` are of the last answer;
+    `heard` and what follows are tokens of a stream that is a chain (lab/chain.py).
     """
 
     call: str
@@ -51,6 +52,10 @@ class CallRow(NamedTuple):
     queue_ms: int
     status: int
     why: str
+    heard: int = 0
+    lost: int = 0
+    doubled: int = 0
+    moved: int = 0
 
 
 _encode = msgspec.json.Encoder().encode

@@ -9,14 +9,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from swarmgate.http1.cork import Cork
 from swarmgate.http1.dial import Endpoint
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Locate, Located, Origin, PoolLimits, Upstreams
 from swarmgate.lab.agents.records import CallRow, Fate
-from swarmgate.lab.agents.ways import NO, Way, deferral_of
+from swarmgate.lab.agents.ways import NO, STREAMED, Way, deferral_of
 from swarmgate.lab.agents.wire import Answer, Send
+from swarmgate.lab.chain import NOTHING, Heard, heard
+from swarmgate.lab.standin.question import MOST_OUTPUT_TOKENS
 from swarmgate.lab.workload import Player, Wanted
 
 LOOK_S = 0.5
@@ -30,7 +33,19 @@ LATEST_S = 1.0  # how long a run waits for what is still open
 class Job:
     """One call of an agent and its fate."""
 
-    __slots__ = ("deferrals", "first_ms", "origin_ms", "refused", "send", "sends", "state", "ticket", "timer", "wanted")
+    __slots__ = (
+        "chain",
+        "deferrals",
+        "first_ms",
+        "origin_ms",
+        "refused",
+        "send",
+        "sends",
+        "state",
+        "ticket",
+        "timer",
+        "wanted",
+    )
 
     def __init__(self, wanted: Wanted, origin_ms: int) -> None:
         self.wanted = wanted
@@ -40,6 +55,7 @@ class Job:
         self.ticket = b""
         self.sends = self.deferrals = self.refused = 0
         self.first_ms = 0
+        self.chain = NOTHING
         self.state = "waiting"
 
     def row(self, fate: Fate, end_ms: int, answer: Answer | None) -> CallRow:
@@ -65,6 +81,10 @@ class Job:
             queue_ms=int(fields.get(b"x-swarmgate-queue-ms", b"0")),
             status=answer.status if answer is not None else 0,
             why=answer.why if answer is not None else "",
+            heard=self.chain.tokens,
+            lost=self.chain.lost,
+            doubled=self.chain.doubled,
+            moved=self.chain.moved,
         )
 
 
@@ -215,11 +235,14 @@ class Swarm:
         job.state = "waiting"
         job.sends += 1
         out = self._way.outgoing(job.wanted, job.ticket)
-        job.send = Send(own, out.origin, out.method, out.data, lambda answer: self._back(player, own, job, answer))
+        keeps = self._way.chained and job.wanted.task_type in STREAMED
+        back = partial(self._back, player, own, job)
+        job.send = Send(own, out.origin, out.method, out.data, back, keeps=keeps)
 
     def _back(self, player: Player, own: Upstreams, job: Job, answer: Answer) -> None:
         job.send = None
         if answer.status == 200 and answer.is_whole:
+            job.chain = self._chain(job.wanted, answer)
             self._over(player, own, job, Fate.ANSWERED, answer)
             return
         is_deferral = deferral_of(answer) is not None
@@ -237,6 +260,12 @@ class Swarm:
         job.ticket = following.ticket
         job.state = "deferred" if following.is_deferral else "backing off"
         self._send_at(player, own, job, following.at_ms)
+
+    def _chain(self, wanted: Wanted, answer: Answer) -> Heard:
+        if not (self._way.chained and wanted.task_type in STREAMED):
+            return NOTHING
+        tokens = max(1, min(wanted.output_tokens, MOST_OUTPUT_TOKENS, wanted.output_cap_tokens))
+        return heard(wanted.call_id, tokens, answer.said)
 
     def _over(self, player: Player, own: Upstreams, job: Job, fate: Fate, answer: Answer) -> None:
         self.jobs.discard(job)

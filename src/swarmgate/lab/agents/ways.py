@@ -52,6 +52,7 @@ class Way(Protocol):
     """How agents call."""
 
     idle_ms: int
+    chained: bool  # streams are chains, and looked at
 
     def takes(self, wanted: Wanted) -> bool:
         """Whether such a call can be made this way; else it is left out."""
@@ -74,7 +75,8 @@ class ThroughGate:
 
     idle_ms = 75_000
 
-    def __init__(self, gate: Origin, model: str, *, egress: bool) -> None:
+    def __init__(self, gate: Origin, model: str, *, egress: bool, chained: bool = False) -> None:
+        self.chained = chained
         self._gate = gate
         self._host = f"{gate.host}:{gate.port}".encode()
         self._model = model
@@ -101,7 +103,7 @@ class ThroughGate:
             path = f"/to/http/{wanted.target}/page/{wanted.op}".encode()
             return Outgoing(self._gate, b"GET", get(path, self._host, headers))
         headers.append((b"x-swarmgate-task-type", wanted.task_type.encode()))
-        body = chat_body(wanted, self._model, is_stream=wanted.task_type in STREAMED)
+        body = chat_body(wanted, self._model, is_stream=wanted.task_type in STREAMED, chained=self.chained)
         return Outgoing(self._gate, b"POST", post(CHAT, self._host, headers, body))
 
     def after(self, wanted: Wanted, answer: Answer, _sends: int, now_ms: int) -> Next:
@@ -137,6 +139,7 @@ class ByThemselves:
     """Each agent calls targets itself with its key, and repeats as its SDK does; `share` paces all of them together."""
 
     idle_ms = 5_000  # what httpx keeps an idle connection for
+    chained = False
 
     def __init__(self, known: Direct, seed: int) -> None:
         self._known = known
@@ -158,7 +161,7 @@ class ByThemselves:
             origin = known.web[crc32(wanted.target.encode()) % len(known.web)]
             headers: list[Header] = [(b"x-lab-call", wanted.call_id.encode())]
             return Outgoing(origin, b"GET", get(b"/page/%d" % wanted.op, wanted.target.encode(), headers))
-        body = chat_body(wanted, known.name, is_stream=wanted.task_type in STREAMED)
+        body = chat_body(wanted, known.name, is_stream=wanted.task_type in STREAMED, chained=self.chained)
         host = f"{known.model.host}:{known.model.port}".encode()
         key: Header = (b"authorization", f"Bearer {known.key_of[wanted.agent]}".encode())
         return Outgoing(known.model, b"POST", post(CHAT, host, [key], body))

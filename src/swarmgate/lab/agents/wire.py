@@ -19,6 +19,8 @@ KEPT_BYTES = 16 * 1024
 _EVENTS = b"text/event-stream"
 _ENDS = (b"data: [DONE]", b'"type":"message_stop"')
 _MOST_TAIL = 1_024
+# As the stand-ins of chats write it.
+_CONTENT = re.compile(rb'"delta":\{"content":"([0-9a-f]+)"\}')
 _CODE = re.compile(rb'"code": ?"([^"]{1,60})"')
 
 
@@ -27,7 +29,7 @@ class Answer(NamedTuple):
     What came back: `status` 0 = nothing whole.
 
     `body` is the beginning of what is no stream, `tail` the end of what is; `first_ms` the first byte's instant. `is_whole`
-    says of a stream that it ended as streams end, with no error inside.
+    says of a stream that it ended as streams end, with no error inside. `said` is the text of a stream that was kept.
     """
 
     status: int
@@ -37,6 +39,7 @@ class Answer(NamedTuple):
     first_ms: int
     is_whole: bool
     fault: str = ""
+    said: str = ""
 
     @property
     def why(self) -> str:
@@ -51,10 +54,29 @@ NO_FIELDS: dict[bytes, bytes] = {}
 class Send:
     """One send: the pool's waiter and the exchange's owner."""
 
-    __slots__ = ("_body", "_data", "_done", "_end", "_head", "_method", "_origin", "_size", "_upstreams", "first_ms")
+    __slots__ = (
+        "_body",
+        "_data",
+        "_done",
+        "_end",
+        "_head",
+        "_kept",
+        "_method",
+        "_origin",
+        "_size",
+        "_upstreams",
+        "first_ms",
+    )
 
     def __init__(
-        self, upstreams: Upstreams, origin: Origin, method: bytes, data: bytes, done: Callable[[Answer], None]
+        self,
+        upstreams: Upstreams,
+        origin: Origin,
+        method: bytes,
+        data: bytes,
+        done: Callable[[Answer], None],
+        *,
+        keeps: bool = False,
     ) -> None:
         self._upstreams = upstreams
         self._origin = origin
@@ -65,6 +87,7 @@ class Send:
         self._head: ResponseHead | None = None
         self._body = b""
         self._size = 0
+        self._kept: list[bytes] | None = [] if keeps else None  # all of a stream
         self.first_ms = 0
         upstreams.connect(origin, self)
 
@@ -105,6 +128,8 @@ class Send:
         head = self._head
         if head is not None and head.fields.get(b"content-type", b"").startswith(_EVENTS):
             self._body = payload if len(payload) >= _MOST_TAIL else (self._body + payload)[-_MOST_TAIL:]
+            if self._kept is not None:
+                self._kept.append(payload)
         elif len(self._body) < KEPT_BYTES:
             self._body += payload
         self._size += len(payload)
@@ -115,7 +140,8 @@ class Send:
         assert head is not None
         if head.fields.get(b"content-type", b"").startswith(_EVENTS):
             whole = any(mark in self._body for mark in _ENDS)
-            self._tell(Answer(head.status, head.fields, b"", self._body, self.first_ms, whole))
+            said = b"".join(_CONTENT.findall(b"".join(self._kept or ()))).decode()
+            self._tell(Answer(head.status, head.fields, b"", self._body, self.first_ms, whole, said=said))
         else:
             self._tell(Answer(head.status, head.fields, self._body, b"", self.first_ms, is_whole=True))
 

@@ -28,7 +28,8 @@ class ArmTask(msgspec.Struct, frozen=True):
     """
     What an arm's process is told.
 
-    `calm_s` comes before `seconds`; `egress` = the gate has doors for fetches; `rows` is the file to write.
+    `calm_s` comes before `seconds`; `egress` = the gate has doors for fetches; `rows` is the file to write; `chained` = streams are looked
+    at, token by token.
     """
 
     plan: DemoPlan
@@ -40,6 +41,7 @@ class ArmTask(msgspec.Struct, frozen=True):
     rows: str
     egress: bool = False
     calm_s: float = 0
+    chained: bool = False
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ def way_of(task: ArmTask, players: Sequence[Player]) -> Way:
     """The agents' way."""
     plan = task.plan
     if task.road == "gate":
-        return ThroughGate(Origin("http", LOOPBACK, task.gate_port), MODEL, egress=task.egress)
+        return ThroughGate(Origin("http", LOOPBACK, task.gate_port), MODEL, egress=task.egress, chained=task.chained)
     provider = plan.stand_ins().providers[0]
     # Nobody pools keys: each share of the agents has one, and teams stand side by side.
     key_of = {

@@ -2,7 +2,7 @@
 A model call as a stand-in reads it, whatever the path: what it costs, how long an answer it wants, and in which form.
 
 A model answers with as many tokens as its prompt asks for ("Answer in 350 tokens."), four characters each, so that any gateway
-between carries the wish. Where a schema or a tool is asked for, it says a value that follows the schema (sample.py). It calls a
+between carries the wish ("in 350 tokens of a chain": chain.py). Where a schema or a tool is asked for, it says a value that follows the schema (sample.py). It calls a
 tool only if it must, or if the prompt says so ("Call the tool add."): what it says is nonsense, and tools may have effects.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from swarmgate.lab.chain import chained
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.standin.sample import sample_text
 
@@ -19,7 +20,7 @@ CHARS_PER_TOKEN = 4
 USUAL_OUTPUT_TOKENS = 100
 MOST_OUTPUT_TOKENS = 32_768
 USUAL_CAP_TOKENS = 4_096
-_WISH = re.compile(r"[Aa]nswer in (\d{1,6}) tokens")
+_WISH = re.compile(r"[Aa]nswer in (\d{1,6}) tokens( of a chain)?")
 _TOOL_WISH = re.compile(r"[Cc]all the tool ([\w-]{1,64})")
 _FILLER = "and so the measured rate of each host was kept below what it sustains, "
 TEXT = _FILLER * (MOST_OUTPUT_TOKENS * CHARS_PER_TOKEN // len(_FILLER) + 1)
@@ -99,7 +100,8 @@ def read_question(body: bytes, number: int = 0) -> Question:
     cap = said.max_completion_tokens or said.max_tokens or said.max_output_tokens or USUAL_CAP_TOKENS
     wish = _WISH.search(end)
     output_tokens = max(1, min(int(wish[1]) if wish else USUAL_OUTPUT_TOKENS, MOST_OUTPUT_TOKENS, cap))
-    words, tool = TEXT, ""
+    call = said.user or str((said.metadata or {}).get("user_id", ""))
+    words, tool = chained(call, output_tokens) if wish and wish[2] else TEXT, ""
     if said.tools:
         chars += len(msgspec.json.encode(said.tools))
         tool = _tool_of(said, end)
@@ -108,7 +110,7 @@ def read_question(body: bytes, number: int = 0) -> Question:
         words = sample_text(schema)
         output_tokens = -(-len(words) // CHARS_PER_TOKEN)
     return Question(
-        call=said.user or str((said.metadata or {}).get("user_id", "")),
+        call=call,
         model=said.model,
         is_stream=bool(said.stream),
         wants_usage=bool((said.stream_options or {}).get("include_usage")),
