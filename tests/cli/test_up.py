@@ -207,7 +207,7 @@ def test_sighup_reads_the_file_again(before, tmp_path, provider):
         assert len(answers) > 1
         assert all(one == ANSWER for one in answers)
         write("1_200 per 60s")
-        assert "2 budgets changed" in hang_up(process)
+        assert "1 limit changed" in hang_up(process)
         assert ask(url) == ANSWER
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)

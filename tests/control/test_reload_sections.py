@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from swarmgate import wiring
-from swarmgate.config import Config, parse
+from swarmgate.config import Config, load, parse
 from swarmgate.control.reload import AT_START, LIVE, Reload
 
 TEXT = """
@@ -47,7 +47,7 @@ def reloaded(*texts, before=lambda _gate: None):
         before(gate)
         reload = Reload(read(TEXT), gate, orders, said.append, kept.append)
         for text in texts:
-            reload.do(lambda text=text: read(text))
+            reload.do(text if callable(text) else lambda text=text: read(text))
         gate.egress.close()
         return gate, orders, said, kept
 
@@ -59,7 +59,7 @@ def test_policies_pace_and_prices_are_taken_with_the_rest():
         TEXT.replace('["600 per', '["60 per').replace("input = 1", "input = 2").replace('"off"', '"off"\nwait = "3s"')
     )
     gate, orders, said, kept = reloaded(text)
-    assert said == ["the configuration was read again: 4 budgets changed"]
+    assert said == ["the configuration was read again: 2 limits changed"]
     assert orders.told[0][1] >= {"papers: requests per 60s", "up: requests per 60s"}
     assert gate.egress.desk.plan.settings.wait_ms == 3_000
     assert gate.plan.prices.own("m") == kept[0].prices["m"].price
@@ -76,6 +76,13 @@ def test_one_mistake_anywhere_leaves_everything_as_it_was(good, bad):
     assert (orders.file_trouble != "", orders.told) == (True, [])
     assert gate.plan.published["up: requests per 60s"].amount == 600
     assert gate.store.book.cells["papers: requests per 60s"].limits.revision == 1
+
+
+def test_a_file_that_is_gone_leaves_everything_as_it_was(tmp_path):
+    gone = tmp_path / "gone.toml"
+    _, orders, said, _ = reloaded(lambda: load(gone, {}))
+    assert orders.file_trouble == f"{gone} cannot be read: No such file or directory"
+    assert said == [f"{orders.file_trouble}\nthe configuration in force stays as it was"]
 
 
 def test_op_02_what_could_not_be_read_is_an_alert_until_the_file_is_good_again():
@@ -97,8 +104,8 @@ WAITS = [
 @pytest.mark.parametrize(("text", "section"), WAITS)
 def test_what_must_wait_for_a_restart_is_named_each_time(text, section):
     gate, _, said, _ = reloaded(text, text, TEXT)
-    assert said[:2] == [f"the configuration was read again: 0 budgets changed; a restart is needed for {section}"] * 2
-    assert said[2] == "the configuration was read again: 0 budgets changed"
+    assert said[:2] == [f"the configuration was read again: 0 limits changed; a restart is needed for {section}"] * 2
+    assert said[2] == "the configuration was read again: 0 limits changed"
     assert gate.egress.hosts.plan.settings.most_targets == 10_000
 
 
@@ -111,6 +118,6 @@ def test_an_operators_limit_is_told_to_stand():
     name = "papers: requests per 60s"
     _, orders, said, _ = reloaded(TEXT, before=lambda gate: gate.operator.limit(name, 300))
     assert said == [
-        f"the configuration was read again: 0 budgets changed; an operator's limit stands over the file for {name}"
+        f"the configuration was read again: 0 limits changed; an operator's limit stands over the file for {name}"
     ]
     assert orders.told[0][0].published[name].amount == 300

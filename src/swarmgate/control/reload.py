@@ -6,6 +6,7 @@ from typing import Final
 from swarmgate.config import Config
 from swarmgate.config.problems import FileError
 from swarmgate.control.orders import DataOrders
+from swarmgate.core.compiler import WAY
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import BadLimit
 from swarmgate.gate.reload import kinds, reload
@@ -50,8 +51,9 @@ class Reload:
             self._show_certificate()
             done = reload(self._gate, store.book, served, self._renewed(fresh))
         except (FileError, BadInput, BadLimit, OSError) as error:
-            self._say(f"{error}\nthe configuration in force stays as it was")
-            self._orders.file_trouble = str(error)
+            why = f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self._say(f"{why}\nthe configuration in force stays as it was")
+            self._orders.file_trouble = why
             return
         self._orders.file_trouble = ""
         waits = list(self._waits(fresh))
@@ -66,7 +68,8 @@ class Reload:
             self._say(f"what the ledger needs to price calls cannot be written: {error.strerror}")
         also = f"; an operator's limit stands over the file for {', '.join(done.standing)}" if done.standing else ""
         also += f"; a restart is needed for {', '.join(waits)}" if waits else ""
-        self._say(f"the configuration was read again: {len(done.changed)} budgets changed{also}")
+        number = sum(not name.endswith(WAY) for name in done.changed)  # the places on its way are no limit of their own
+        self._say(f"the configuration was read again: {number} limit{'' if number == 1 else 's'} changed{also}")
 
     def _show_certificate(self) -> None:
         """Certificates are renewed where they stand; other files wait for a restart."""
