@@ -98,14 +98,38 @@ def test_what_was_cut_only_raises_it(story, size, often):
 
 @given(st.sampled_from(EVERY_SIZE), st.integers(1, HOUR_MS), st.integers(0, 600))
 def test_a_model_that_became_slow_is_soon_given_what_it_takes(size, takes_ms, answers_before):
-    """Each attempt is cut until what is given suffices; that is so after a few dozen, whatever was known."""
+    """Each attempt is cut until what is given suffices; that is so in the end, whatever was known."""
     times = told([(False, size, 1_000, answers_before)])
-    for _ in range(200):
+    for _ in range(400):
         given_ms = times.patience_ms("t", "m", size)
         if given_ms >= takes_ms:
             return
         times.cut("t", "m", size, given_ms)
     raise AssertionError(given_ms)
+
+
+@given(st.sampled_from(EVERY_SIZE), st.integers(FEW, 600), st.integers(1, 20_000))
+def test_while_a_target_hangs_what_is_given_grows_once_and_then_ever_more_seldom(size, answers_before, ms):
+    times = told([(False, size, ms, answers_before)])
+    first = given_ms = times.patience_ms("t", "m", size)
+    raised = []
+    for number in range(1, 8 * FEW):
+        times.cut("t", "m", size, given_ms)
+        if times.patience_ms("t", "m", size) > given_ms:
+            raised.append(number)
+        given_ms = times.patience_ms("t", "m", size)
+    assert len([number for number in raised if number < FEW]) <= 1
+    assert len(raised) <= 4
+    assert given_ms <= first * 4**4
+
+
+def test_an_answer_ends_the_row():
+    """A model that answers now and then is slow: whatever is cut between counts."""
+    times = told([(False, 256, 9_000, FEW)])
+    for _ in range(4):
+        times.cut("t", "m", 256, times.patience_ms("t", "m", 256))
+        times.seen("t", "m", 256, 9_000)
+    assert times.patience_ms("t", "m", 256) > 27 * LEAST_MS
 
 
 def test_what_a_broken_target_raised_comes_down_by_good_answers():

@@ -6,8 +6,9 @@ as a histogram (core/histogram.py). A call may take what any size took that it i
 short ones have their own time. A size of which too few were seen takes what the next smaller one takes and 20 ms for each
 token more, but no more than a larger one took.
 
-An attempt that was cut counts as one that took all that it was given: so what is given grows, where it was too little. It ends
-with the caller's time at the latest.
+An attempt that was cut counts as one that took all that it was given: so what is given grows, where it was too little, up to
+the caller's time. But a target that hangs is no slow model: while nothing of a model is whole, what is given grows once, and
+further only at the 20th, 40th, 80th ... that is cut in a row.
 """
 
 from typing import Final
@@ -32,19 +33,24 @@ def size_of(tokens: int) -> int:
 
 
 class ModelTimes:
-    """One model's at one target: `took` by size, what each size usually takes, and how long one of each may take."""
+    """
+    One model's at one target: `took` by size, what each size usually takes, and how long one of each may take.
 
-    __slots__ = ("patience_ms", "took", "usual_ms")
+    `row` has, by size, how many were cut since an answer was whole, and up to what they were given they all count.
+    """
+
+    __slots__ = ("patience_ms", "row", "took", "usual_ms")
 
     def __init__(self) -> None:
         self.took = [Histogram(PERCENT, 0, few=FEW) for _ in range(SIZES)]
+        self.row: dict[int, tuple[int, int]] = {}
         self.learn()
 
     def cut(self, allowed: int, ms: int) -> None:
         """An answer that might have had so many tokens had not come after so long; what may be taken only grows by it."""
         size = size_of(allowed)
         took = self.took[size]
-        if ms <= self.usual_ms[size]:
+        if not self._counts(size, ms) or ms <= self.usual_ms[size]:
             return
         before = took.likely
         took.seen(min(LONGEST_MS, ms))
@@ -52,6 +58,15 @@ class ModelTimes:
             took.look()
             took.likely = max(before, took.likely)
             self.learn()
+
+    def _counts(self, size: int, ms: int) -> bool:
+        """Whether one more that was cut counts."""
+        number, most_ms = self.row.get(size, (0, ms))
+        number += 1
+        scores, rest = divmod(number, FEW)
+        counts = ms <= most_ms or not (rest or scores & (scores - 1))
+        self.row[size] = number, max(ms, most_ms) if counts else most_ms
+        return counts
 
     def learn(self) -> None:
         """What each size usually takes: what was seen, else a guess between the sizes below and above."""
@@ -88,6 +103,8 @@ class AnswerTimes:
         found = self._models.get((target, model)) or self._meet(target, model)
         took = found.took[min(SIZES - 1, max(0, (max(1, tokens) - 1).bit_length() - FIRST_BITS))]  # see above
         before = took.likely
+        if found.row:
+            found.row.clear()
         took.seen(min(LONGEST_MS, max(SHORT_MS, ms)))
         if took.likely != before:
             found.learn()

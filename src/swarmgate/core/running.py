@@ -135,7 +135,7 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
     observe(call, outcome, now_ms)
     if event.kind is LostKind.FIRST_CONTENT and (call.checked or not call.streams) and call.times is not None:
         rung = call.rungs[call.rung]
-        call.times.cut(rung.target, rung.model or call.model, call.output, now_ms - call.sent_ms)
+        call.times.cut(rung.target, rung.model or call.model, call.output, call.content_ms)
     if event.sent:
         settle = _settle(call, -1)
     else:
