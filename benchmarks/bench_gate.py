@@ -14,15 +14,13 @@ from datetime import UTC, datetime
 import gate_lab as lab
 
 
-def measure(*, rounds: int, seconds: int, count: int) -> dict[str, dict[str, object]]:
+def measure(*, rounds: int, seconds: int, count: int, control: bool) -> dict[str, dict[str, object]]:
     """Each figure of each server, all of them in turn, `rounds` times; medians."""
     lab.build()
     with lab.start_upstream() as upstream, contextlib.ExitStack() as running:
-        servers = [lab.start_nginx(upstream.port), lab.start_gate(upstream.port)]
-        if lab.COMPILED.exists():
-            servers.append(lab.start_gate(upstream.port, lab.COMPILED, "compiled"))
+        servers = [running.enter_context(lab.start_nginx(upstream.port))]
+        servers += [running.enter_context(lab.start_gate(upstream.port, name, control=control)) for name in lab.forms()]
         for server in servers:
-            running.enter_context(server)
             lab.flood(server, 1)
         figures = {server.name: {"idle_rss_mib": round(server.rss_mib, 1)} for server in servers}
         for name, probe in (
@@ -78,16 +76,17 @@ def table(figures: dict[str, dict[str, object]], count: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, epilog="Example: python benchmarks/bench_gate.py --quick")
     parser.add_argument("--quick", action="store_true", help="one short round, under a minute")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1_000)
+    parser.add_argument("--control", action="store_true", help="with their control processes, on the gate's CPU")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     if absent := lab.missing():
         print(f"bench_gate: skipped, not here: {absent}")
         return 0
     rounds, seconds = (1, 3) if asked.quick else (asked.rounds, asked.seconds)
-    figures = measure(rounds=rounds, seconds=seconds, count=asked.streams)
+    figures = measure(rounds=rounds, seconds=seconds, count=asked.streams, control=asked.control)
     print(json.dumps(figures) if asked.json else table(figures, asked.streams))
     return 0
 

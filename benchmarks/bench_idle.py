@@ -71,14 +71,17 @@ def main() -> int:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     lab.build()
-    with lab.start_upstream() as upstream, lab.start_gate(upstream.port) as gate:
-        figures = asyncio.run(measure(gate, count))
+    found = {}
+    for form in lab.forms():
+        with lab.start_upstream() as upstream, lab.start_gate(upstream.port, form) as gate:
+            found[form] = asyncio.run(measure(gate, count))
     if asked.json:
-        print(json.dumps(figures))
+        print(json.dumps(found))
         return 0
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load average {os.getloadavg()[0]:.1f}\n")
-    print("| connections | KiB each | gate MiB before | with them |\n|---|---|---|---|")
-    print("| {connections:,} | {kib_each} | {before_mib} | {with_mib} |".format(**figures))
+    print("| | connections | KiB each | MiB before | with them |\n|---|---|---|---|---|")
+    for form, figures in found.items():
+        print("| {} | {connections:,} | {kib_each} | {before_mib} | {with_mib} |".format(form, **figures))
     return 0
 
 

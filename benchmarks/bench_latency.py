@@ -9,14 +9,14 @@ import gate_lab as lab
 from pairs import Side, compare
 
 
-def measure(pairs: int) -> dict[str, object]:
+def measure(pairs: int, form: str) -> dict[str, object]:
     """Both servers on CPU 0, load and stand-in on CPU 1."""
     lab.build()
     os.sched_setaffinity(0, {1})
     with (
         lab.start_upstream() as upstream,
         lab.start_nginx(upstream.port) as nginx,
-        lab.start_gate(upstream.port) as gate,
+        lab.start_gate(upstream.port, form) as gate,
     ):
         return compare([Side(server.name, server.port, pairs) for server in (nginx, gate)], pairs)
 
@@ -30,8 +30,13 @@ def main() -> int:
     if absent := lab.missing():
         print(f"bench_latency: skipped, not here: {absent}")
         return 0
-    found = measure(8 if asked.quick else asked.pairs)
-    print(json.dumps(found) if asked.json else lab.listed(found))
+    pairs = 8 if asked.quick else asked.pairs
+    found = {form: measure(pairs, form) for form in lab.forms()}
+    if asked.json:
+        print(json.dumps(found))
+        return 0
+    for form, figures in found.items():
+        print(f"{form}\n{lab.listed(figures)}\n")
     return 0
 
 

@@ -157,15 +157,22 @@ def start_nginx(upstream: int) -> Server:
     return Server("nginx", port, 0, ["/usr/sbin/nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
 
 
-def start_gate(upstream: int, program: Path = Path(sys.executable).parent / "swarmgate", name: str = "gate") -> Server:
-    port = free_port()
+def forms() -> dict[str, Path]:
+    """The programs that can be measured here: of this Python, and compiled where that was made."""
+    found = {"gate": Path(sys.executable).parent / "swarmgate", "compiled": COMPILED}
+    return {name: program for name, program in found.items() if program.exists()}
+
+
+def start_gate(upstream: int, name: str = "gate", *, control: bool = False) -> Server:
+    """The gate, journal on; its control process belongs on another core, and here there is only the load's."""
+    port, program = free_port(), forms()[name]
     keys = ", ".join(f'key-{number} = "env:BENCH_KEY"' for number in range(1, 21))
     file = BUILD / f"{name}.toml"
     file.write_text(GATE.format(port=port, upstream=upstream, keys=keys))
     state = BUILD / f"state of {name}"
-    # Journal on, control process off: it belongs on another core, and here there is only the load's.
     command = [str(program), "up", "--config", str(file), "--state", str(state)]
-    return Server(name, port, 0, [*command, "--no-control"], env=os.environ | {"BENCH_KEY": "sk-bench"})
+    command += [] if control else ["--no-control"]
+    return Server(name, port, 0, command, env=os.environ | {"BENCH_KEY": "sk-bench"})
 
 
 def _run(*command: str, **environment: str) -> str:

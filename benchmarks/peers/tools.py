@@ -36,7 +36,7 @@ def measure(name: str, rounds: int, seconds: int) -> dict[str, float]:
         nginx = ends.enter_context(lab.start_nginx(upstream.port))
         header = ""
         if name == "compiled":
-            server = lab.start_gate(upstream.port, lab.COMPILED, name)
+            server = lab.start_gate(upstream.port, name)
         elif name == "swarmgate":
             server = lab.start_gate(upstream.port)
         else:
@@ -67,7 +67,7 @@ def row(name: str, found: dict[str, float]) -> str:
 
 
 def main() -> int:
-    names = [*(["compiled"] if lab.COMPILED.exists() else []), *PROXIES, *PEERS]
+    names = [*(["compiled"] if "compiled" in lab.forms() else []), *PROXIES, *PEERS]
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="Example: python benchmarks/peers/tools.py --peers smg"
     )

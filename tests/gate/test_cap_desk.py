@@ -133,10 +133,10 @@ def test_one_team_alone_has_no_share():
 @pytest.mark.parametrize(
     ("text", "field", "reason"),
     [
-        ('[agents]\nlimits = "2 per 1s"\n', "agents.limits", "is a list"),
+        ('[agents]\nlimits = "2 per 1s"\n', "agents.limits", "is no list; write"),
         ('[agents]\nlimits = ["2 per 1s", "9 tokens per 1s"]\n', "agents.limits[1]", "largest_tokens"),
         ('[teams.a]\nlimits = ["2 per 1s"]\n', "teams.a.agents", "is missing"),
-        ("[teams.a]\nagents = []\n", "teams.a.agents", "at least 1"),
+        ("[teams.a]\nagents = []\n", "teams.a.agents", "must not be empty"),
         ('[teams.a]\nagents = ["*"]\nshar = 3\n', "teams.a.shar", "nearest is 'share'"),
         ('[task_types.a]\nover = "compres"\n', "task_types.a.over", "nearest is 'compress'"),
         ('[agents]\nlimits = ["2.5 per 1s"]\n', "agents.limits[0]", "only money has fractions"),

@@ -33,7 +33,7 @@ def test_streams():
         tap = StreamTap()
         for event in response["sse"]:
             tap.feed(event.encode())
-        tap.close(b"")
+        tap.close()
         assert tap.failure or tap.finished, name
         assert tap.failure or tap.begun, name
         if TOTAL.search(text) and not tap.failure:

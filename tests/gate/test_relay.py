@@ -2,11 +2,19 @@
 
 import gzip
 import json
+import re
 
 import pytest
-from stage import DONE, FINISH, LAST, ROLE, STREAM_HEAD, UNARY, framed, token, warm, whole
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import DONE, FINISH, LAST, ROLE, STREAM_HEAD, UNARY, USAGE, framed, token, warm, whole
 from test_front import TEXT, request
+from test_taps import ANTHROPIC, RESPONSES, pieces
 from wires import Bench
+
+from swarmgate.gate.taps import NO_USAGE
+from swarmgate.http1.framing import response_body
+from swarmgate.http1.head import parse_response
 
 COMMENT = b": still here\n\n"
 
@@ -31,6 +39,42 @@ def test_nothing_is_shown_before_content():
     assert said.endswith(framed(COMMENT + ROLE + COMMENT + token("a")))
     end.data_received(framed(token("b")))
     assert bench.wire.written[-1] == framed(token("b"))
+
+
+INCOMPLETE = b'event: response.incomplete\ndata: {"type":"response.incomplete","response":{"usage":null}}\n\n'
+STREAMS = {  # the stream, and the use that it tells
+    "chat": ("/v1/chat/completions", ROLE + token("fo") + token('"usage":{"error"') + FINISH + USAGE + DONE, (9, 3)),
+    "messages": ("/v1/messages", b"".join(ANTHROPIC), (25, 15)),
+    "responses": ("/v1/responses", b"".join(RESPONSES), (4, 2)),
+    "responses, not counted": ("/v1/responses", b"".join([*RESPONSES[:2], INCOMPLETE]), NO_USAGE),
+}
+
+
+@pytest.mark.parametrize(("path", "stream", "usage"), STREAMS.values(), ids=STREAMS)
+@given(
+    between=st.sets(st.integers(1, 6)),
+    inside=st.sets(st.integers(1, 2_000), max_size=4),
+    newline=st.sampled_from([b"\n", b"\r\n"]),
+)
+def test_what_is_learned_of_a_stream_does_not_depend_on_how_it_is_cut(path, stream, usage, between, inside, newline):
+    stream = stream.replace(b"\n", newline)
+    edges = [found.end() for found in re.finditer(newline * 2, stream)][:-1]
+    cuts = {edges[at % len(edges)] for at in between} | {cut % len(stream) or 1 for cut in inside}
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    asked = {"model": "fast", "stream": True, "max_tokens": 9}
+    if path == "/v1/chat/completions":
+        asked["stream_options"] = {"include_usage": True}
+    bench.client.data_received(request(body=json.dumps(asked).encode()).replace(b"/v1/chat/completions", path.encode()))
+    bench.dialler.succeed()
+    end, _ = bench.dialler.opened[0]
+    for at, piece in enumerate(pieces(stream, cuts)):
+        end.data_received((b"" if at else STREAM_HEAD) + framed(piece))
+    end.data_received(LAST)
+    head, _, body = b"".join(bench.wire.written).partition(b"\r\n\r\n")
+    assert response_body(parse_response(head + b"\r\n\r\n"), b"POST").feed(body) == stream
+    assert bench.ends == ["answered"]
+    assert bench.gate.callers.ended[-1][1] == usage
 
 
 def test_silence_after_comments_only_is_a_slow_target():

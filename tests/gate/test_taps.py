@@ -89,7 +89,7 @@ def test_a_stream_means_the_same_however_it_is_cut(cuts, newline):
     tap = StreamTap()
     for piece in pieces(STREAM, cuts):
         tap.feed(piece.replace(b"\n", newline))
-    tap.close(b"")
+    tap.close()
     assert tap.usage == (9, 3)
     assert tap.finished
     assert tap.begun
@@ -222,4 +222,5 @@ def test_any_bytes_can_be_read(body):
     read_tail(body)
     tap = StreamTap()
     tap.feed(b"data: " + body + b"\n\n")
-    tap.close(body)
+    tap.feed(body)
+    tap.close()

@@ -233,7 +233,7 @@ class Relay:
             lines = attempt.target.hide(head.notes.get(_SHOWN) or _shown(head))
             end.start_stream(head.status, (), head.content_length, lines + self.desk.served.lines(call))
         end.write_chunk(attempt.target.hide(attempt.body))
-        attempt.go_through(end.write_chunk)
+        attempt.go_through(end)
         if self.peeked is not None:
             attempt.allowed = self.peeked.most_output
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long

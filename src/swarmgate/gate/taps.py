@@ -142,9 +142,8 @@ class StreamTap:
         if len(carry) > MOST_CARRIED_BYTES:
             carry.clear()
 
-    def close(self, last: bytes) -> None:
-        """The body is whole: `last` was not fed yet; what is carried is its last event, blank line or not."""
-        self.feed(last)
+    def close(self) -> None:
+        """The body is whole: what is carried is its last event, blank line or not."""
         if self.carry:
             self.feed(b"\n\n")
 

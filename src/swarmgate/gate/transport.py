@@ -31,6 +31,8 @@ from swarmgate.gate.taps import (
 )
 from swarmgate.gate.target import ModelTarget
 from swarmgate.gate.wire import SILENCE_MS, Wire
+from swarmgate.http1.answer import Answering
+from swarmgate.http1.handler import CallerEnd
 from swarmgate.http1.head import ResponseHead
 from swarmgate.ports import AttemptFacts
 from swarmgate.providers.errors import Failure, outcome_of, read_error_body
@@ -41,19 +43,21 @@ MOST_ANSWER_BYTES: Final = 256 * 1024 * 1024  # of a model, whatever its head sa
 OK: Final = classify(Signal(status=200))
 OURS: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
 _COMMENT: Final = ord(":")
-_BLANK_LINE: Final = b"\n\n"
+_JSON_ENDS: Final = b"}\n\n"  # how an event ends that is not the last word of its stream
 _PLAIN: Final = b"identity"
 _NOTHING: Usage = (0, 0)
 _JSON_BEGINS: Final = frozenset({b"{", b"["})
 _new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
-_may_count: Final = re.compile(rb'"usage": ?\{|"error"').search  # one search costs half of three look-ups
+# Of use, of an error, of the end: one search costs half of three look-ups.
+_may_matter: Final = re.compile(rb'"(?:usage": ?\{|error"|message_stop"|response\.[cif])').search
 
 
 class Attempt(Wire):
     """One send of a call, from the wish for a connection to the last byte: the pool's waiter, the exchange's owner."""
 
     __slots__ = (
-        "_last",
+        "_caller",
+        "_is_open",
         "_tail",
         "_write",
         "allowed",
@@ -72,15 +76,18 @@ class Attempt(Wire):
 
     def __init__(self, exchanges: Exchanges, call: Call, target: ModelTarget) -> None:
         Wire.__init__(self, exchanges, exchanges.upstreams, call, target.origin)
+        # What each chunk asks for stands together: a thousand streams do not fit into a CPU's cache.
         self._write: Callable[[bytes], None] | None = None
+        self._caller: Answering | None = None  # whose `write_chunk` that is, unless somebody stands between
+        self._is_open = True  # every payload is looked at: an event has begun and not ended, or the answer has none
+        self.events = self.seen = 0  # payloads with content, and how many of them were reported
         self.target = target
         self.stream: StreamTap | None = None  # the answer is a stream of events
         self.held: list[bytes] = []
         self.held_bytes = 0
-        self._last = self._tail = b""  # of a stream: its last payload that was not fed; of another answer: its end
+        self._tail = b""  # the end of an answer that is no stream
         self.usage: Usage = NO_USAGE
         self.whole = False  # the answer is here to its last byte
-        self.events = self.seen = 0  # payloads with content, and how many of them were reported
         self.content_ms = 0
         self.allowed = 0  # tokens of output, by its caller; 0 = it does not say
         self.beyond = 0  # prompt beyond its estimate
@@ -112,23 +119,21 @@ class Attempt(Wire):
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
         self.got_bytes += len(payload)
-        if self._write is None:
+        write, caller = self._write, self._caller
+        if write is None:
             self.held.append(payload)
             self.held_bytes += len(payload)
             if self.stream is not None or self.held_bytes > MOST_HELD_BYTES:
                 self._look(payload)
             return
-        self._write(payload)
+        if caller is not None:
+            caller.write_chunk(payload)  # compiled, a method that is known costs less than a callable
+        else:
+            write(payload)
         if payload[0] != _COMMENT:
             self.events += 1
-        stream = self.stream
-        if stream is None:
-            self._tail = (self._tail + payload)[-TAIL_BYTES:]
-        elif stream.carry or payload[-2:] != _BLANK_LINE or _may_count(payload):
-            stream.feed(payload)
-            self._last = b""
-        else:
-            self._last = payload
+        if self._is_open or payload[-3:] != _JSON_ENDS or _may_matter(payload):
+            self._listen(payload)
 
     def on_end(self) -> None:
         """The answer is whole: say what it means."""
@@ -176,13 +181,15 @@ class Attempt(Wire):
         """Whether an error is here as the target said it, is one by its status, and not about the gate's own key."""
         return self.whole and self.status >= 400 and reason not in OURS
 
-    def go_through(self, write: Callable[[bytes], None]) -> None:
-        """From now on payloads go to `write`; what is held has been taken."""
+    def go_through(self, end: CallerEnd) -> None:
+        """From now on payloads go to the caller; what is held has been taken."""
         self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
+        self._is_open = self.stream is None or bool(self.stream.carry)
         self.progress_ms = self.content_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
-        self._write = write
+        self._write = end.write_chunk
+        self._caller = end if isinstance(end, Answering) else None
 
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""
@@ -256,6 +263,15 @@ class Attempt(Wire):
             return False
         return self._exchanges.till.is_endless(self.call, self.target, self.events, self.allowed)
 
+    def _listen(self, payload: bytes) -> None:
+        """Keep what tells the use of an answer that goes through."""
+        stream = self.stream
+        if stream is None:
+            self._tail = (self._tail + payload)[-TAIL_BYTES:]
+        else:
+            stream.feed(payload)
+            self._is_open = bool(stream.carry)
+
     def _look(self, payload: bytes) -> None:
         """Has content begun, or is the answer too long to hold on to it."""
         head, stream = self.head, self.stream
@@ -289,7 +305,7 @@ class Attempt(Wire):
         elif stream is None:
             self.usage = self._believed(read_tail(self._tail))
         else:
-            stream.close(b"" if self._write is None else self._last)
+            stream.close()
             self.usage, failure = self._believed(stream.usage), stream.failure
             broken = not stream.finished and failure is None
             if self._write is not None and (broken or self.usage[1] < 0):

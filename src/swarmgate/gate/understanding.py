@@ -86,7 +86,8 @@ def _tapped(dialect: Dialect, answer: Answer) -> StreamTap | None:
     if answer.status >= 400 or not dict(answer.headers).get("content-type", "").startswith(_EVENTS):
         return None
     tap = StreamTap(dialect.errors_in_200)
-    tap.close(answer.body)
+    tap.feed(answer.body)
+    tap.close()
     return tap
 
 

@@ -17,7 +17,7 @@ from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import CONTINUE, LAST_CHUNK, TUNNEL_OPEN, response_head
+from swarmgate.http1.render import CONTINUE, LAST_CHUNK, SHORT_BYTES, SIZE_LINES, TUNNEL_OPEN, response_head
 from swarmgate.http1.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -97,8 +97,10 @@ class Answering(Leaving):
         if self._out == CHUNKED:
             if payload:  # render.frame and Cork.write, here without their calls
                 cork = self._sweep.cork
-                cork.held.append((self._transport, b"%x\r\n%b\r\n" % (len(payload), payload)))
-                if len(payload) > LONG_BYTES or len(cork.held) >= MOST_HELD:
+                size = len(payload)
+                line = SIZE_LINES[size] if size < SHORT_BYTES else b"%x\r\n" % size
+                cork.held.append((self._transport, b"%b%b\r\n" % (line, payload)))
+                if size > LONG_BYTES or len(cork.held) >= MOST_HELD:
                     cork.flush()
                 elif len(cork.held) == 1:
                     cork.call_soon(cork.flush)

@@ -32,6 +32,8 @@ HARMLESS_WISHES: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"
 _CHUNKED: Final = (b"transfer-encoding", b"chunked")
 _STARTS: Final = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
 LAST_CHUNK: Final = b"0\r\n\r\n"
+SHORT_BYTES: Final = 2_048
+SIZE_LINES: Final = [b"%x\r\n" % size for size in range(SHORT_BYTES)]  # what precedes a chunk of so many bytes
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 TUNNEL_OPEN: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 

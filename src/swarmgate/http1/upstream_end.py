@@ -11,7 +11,7 @@ from typing import Final
 
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import READ, BadBody
+from swarmgate.http1.framing import READ, BadBody, BodyReader
 from swarmgate.http1.owner import Home, Owner
 from swarmgate.http1.response_reader import BrokenResponse, ResponseReader, keep_ms
 from swarmgate.http1.sweep import NEVER, Sweep
@@ -29,14 +29,15 @@ class UpstreamEnd(Uploading):
     `keep_ms` is how long the target keeps the connection, as it said last.
     """
 
-    __slots__ = ("_home", "_owner", "_read_ms", "_response", "exchanges", "first_byte_seen", "keep_ms")
+    __slots__ = ("_body", "_home", "_owner", "_read_ms", "_response", "exchanges", "first_byte_seen", "keep_ms")
 
     def __init__(self, sweep: Sweep, home: Home) -> None:
         super().__init__(sweep)
-        self._home = home
         self._owner: Owner | None = None
-        self._response = ResponseReader()
+        self._body: BodyReader | None = None  # of the present response; None until its head is here
         self._read_ms = READ_MS
+        self._home = home
+        self._response = ResponseReader()
         self.first_byte_seen = False
         self.exchanges = 0
         self.keep_ms = NEVER
@@ -62,6 +63,7 @@ class UpstreamEnd(Uploading):
             return False
         self._owner, self._request_sent, self._read_ms = owner, complete, read_ms
         self._response.begin(method)
+        self._body = None
         self.first_byte_seen = False
         self.exchanges += 1
         sweep = self._sweep
@@ -83,6 +85,7 @@ class UpstreamEnd(Uploading):
         """No HTTP here: all bytes are payload in both directions (`on_chunk`, `send_more`) until the connection ends."""
         self._owner, self._read_ms = owner, read_ms
         self._response.begin_tunnel()
+        self._body = self._response.body
         self.deadline_ms = self._sweep.now_ms + read_ms
 
     def abandon(self) -> None:
@@ -99,25 +102,25 @@ class UpstreamEnd(Uploading):
 
     def data_received(self, data: bytes) -> None:
         """A read: head, payload, or bytes nobody asked for."""
-        owner, response = self._owner, self._response
+        owner, body = self._owner, self._body
         if owner is None:
             self._transport.abort()
             return
         if len(data) >= FULL_READ_BYTES:
             self._rest()
         self.deadline_ms = self._sweep.now_ms + self._read_ms
-        if response.wants_head:
-            self._read_head(owner, response, data)
+        if body is None:
+            self._read_head(owner, self._response, data)
             return
         try:
-            payload = response.body.feed(data)
+            payload = body.feed(data)
         except BadBody:
             self._lose(Fault.BAD_BODY)
             return
         if payload:
             owner.on_chunk(payload)
-        if response.body.done and self._owner is owner:
-            self._end(owner, response.ended_cleanly)
+        if body.done and self._owner is owner:
+            self._end(owner, self._response.ended_cleanly)
 
     def _read_head(self, owner: Owner, response: ResponseReader, data: bytes) -> None:
         self.first_byte_seen = True
@@ -129,6 +132,7 @@ class UpstreamEnd(Uploading):
         head = response.head
         if head is None:
             return
+        self._body = response.body
         self.keep_ms = keep_ms(head) if b"keep-alive" in head.fields else NEVER
         owner.on_head(head)
         if self._owner is not owner:
