@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swarmgate.core.keys import KeyRing
@@ -54,6 +54,7 @@ def test_a_long_prompt_is_looked_at_only_so_far():
 TEXT = st.text("ab ,:{}[]\n\t\\\"'\u00e9", max_size=60)
 
 
+@example(parts=[(" ", [])], indent=None)
 @given(st.lists(st.tuples(TEXT, st.lists(TEXT, max_size=3)), max_size=20), st.sampled_from([None, 1, 4]))
 def test_never_more_than_there_are_words(parts, indent):
     tree = [{"role": one, "content": [{"text": text} for text in texts]} for one, texts in parts]

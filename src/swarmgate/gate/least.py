@@ -17,8 +17,8 @@ _MEMBERS: Final = ("messages", "input", "prompt", "system", "instructions")  # n
 _CUT_ELSEWHERE: Final = ("truncation", "context_management")  # the provider cuts the prompt itself
 _NOT_READ_AGAIN: Final = (b'"thinking"', b'"reasoning', b"think>")  # of earlier turns it may be left out
 _SEVERAL: Final = b"["  # prompts in one request: each has a window of its own
-# What stands beside a space between the parts of a JSON text, and may stand inside of one.
-_BESIDE: Final = (b": ", b", ", b"{ ", b"[ ", b" }", b" ]", b"\n", b"\t", b"\r")
+# What stands beside a space that is between the parts of a JSON text, or at an end of a string; it may stand inside of one.
+_BESIDE: Final = (b": ", b", ", b"{ ", b"[ ", b" }", b" ]", b"\n", b"\t", b"\r", b'" ', b' "')
 
 
 def least_tokens(peeked: Peeked, rung: Rung) -> int:
