@@ -13,8 +13,8 @@ from test_taps import ANTHROPIC, RESPONSES, pieces
 from wires import Bench
 
 from swarmgate.gate.taps import NO_USAGE
-from swarmgate.http1.framing import response_body
 from swarmgate.http1.head import parse_response
+from swarmgate.http1.response_reader import response_body
 
 COMMENT = b": still here\n\n"
 

@@ -9,12 +9,12 @@ from swarmgate.http1.framing import (
     BadBody,
     BodyReader,
     no_body,
-    response_body,
     until_close,
 )
 from swarmgate.http1.head import parse_request, parse_response
 from swarmgate.http1.render import LAST_CHUNK, frame
 from swarmgate.http1.request_body import request_body
+from swarmgate.http1.response_reader import response_body
 
 
 def of_chunks() -> BodyReader:

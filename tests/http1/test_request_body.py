@@ -3,9 +3,10 @@
 import pytest
 from readers import READERS
 
-from swarmgate.http1.framing import MAX_EXTENSION_BYTES, BadBody, BodyReader, response_body
+from swarmgate.http1.framing import MAX_EXTENSION_BYTES, BadBody, BodyReader
 from swarmgate.http1.head import parse_request, parse_response
 from swarmgate.http1.request_body import request_body
+from swarmgate.http1.response_reader import response_body
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 

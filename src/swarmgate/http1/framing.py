@@ -11,8 +11,6 @@ import re
 import string
 from typing import Final
 
-from swarmgate.http1.head import ResponseHead
-
 MAX_EXTENSION_BYTES: Final = 256
 MAX_TRAILER_BYTES: Final = 8 * 1024
 MAX_SIZE_LINE_BYTES: Final = 16 + MAX_EXTENSION_BYTES + 2
@@ -51,7 +49,7 @@ class BodyReader:
     """
     Reads one body: `feed` gives the payload of a read, `done` tells its end, `leftover` holds bytes that came after.
 
-    Made by `response_body`, `by_length`, `until_close` or `no_body`.
+    Made by `response_reader.response_body`, `request_body.request_body`, `by_length`, `until_close` or `no_body`.
     """
 
     __slots__ = ("_held", "_left", "_spare", "_step", "done", "leftover")
@@ -195,13 +193,3 @@ class _Read(BodyReader):
 
 
 READ: Final = _Read(_NONE)
-
-
-def response_body(head: ResponseHead, method: bytes) -> BodyReader:
-    """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
-    length = head.content_length
-    if method == b"HEAD" or head.status in NO_BODY_STATUS or length == 0:
-        return BodyReader(_NONE)
-    if head.chunked:
-        return BodyReader(CHUNKED)
-    return until_close() if length is None else by_length(length)

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.framing import NO_BODY_STATUS, READ, no_body, response_body, until_close
+from swarmgate.http1.framing import CHUNKED, NO_BODY_STATUS, READ, BodyReader, by_length, no_body, until_close
 from swarmgate.http1.head import ResponseHead
 from swarmgate.http1.head_memo import ResponseHeads
 from swarmgate.http1.refusals import BadHead
@@ -90,3 +90,13 @@ def keep_ms(head: ResponseHead) -> int:
     """How long the target keeps the connection, by its `Keep-Alive: timeout=`, a second off for the way."""
     hint = _TIMEOUT.search(head.fields.get(b"keep-alive", b""))
     return NEVER if hint is None else max(0, int(hint[1]) - 1) * 1000
+
+
+def response_body(head: ResponseHead, method: bytes) -> BodyReader:
+    """The reader for a response's body; HEAD, 204 and 304 have none whatever their fields say (RFC 9112 6.3)."""
+    length = head.content_length
+    if method == b"HEAD" or head.status in NO_BODY_STATUS or length == 0:
+        return no_body()
+    if head.chunked:
+        return BodyReader(CHUNKED)
+    return until_close() if length is None else by_length(length)

@@ -38,8 +38,7 @@ class UpstreamEnd(Uploading):
         self._read_ms = READ_MS
         self._home = home
         self._response = ResponseReader()
-        self.first_byte_seen = False
-        self.exchanges = 0
+        self.first_byte_seen, self.exchanges = False, 0
         self.keep_ms = NEVER
 
     def send(
@@ -55,16 +54,15 @@ class UpstreamEnd(Uploading):
         """
         Begin an exchange with the request's first bytes: its head, and its body unless `complete` is false.
 
-        What is too long for that is its `rest`, which must stay as it is until the exchange is over. False when the connection is already closed: no byte has left and the owner hears nothing. `read_ms` limits each
-        silence of the target.
+        What is too long for that is its `rest`, which must stay as it is until the exchange is over. `read_ms` limits each
+        silence of the target. False when the connection is already closed: no byte has left, the owner hears nothing.
         """
         transport = self._transport
         if transport.is_closing():
             return False
         self._owner, self._request_sent, self._read_ms = owner, complete, read_ms
         self._response.begin(method)
-        self._body = None
-        self.first_byte_seen = False
+        self._body, self.first_byte_seen = None, False
         self.exchanges += 1
         sweep = self._sweep
         self.deadline_ms = sweep.now_ms + read_ms
