@@ -64,9 +64,8 @@ class UpstreamEnd(Uploading):
         self._response.begin(method)
         self._body, self.first_byte_seen = None, False
         self.exchanges += 1
-        sweep = self._sweep
-        self.deadline_ms = sweep.now_ms + read_ms
-        sweep.cork.write(transport, data)
+        self.deadline_ms = self._sweep.now_ms + read_ms
+        self._sweep.cork.write(transport, data)
         if rest:
             self._upload(rest)
         return True
