@@ -103,6 +103,25 @@ def test_a_port_that_never_answers_costs_the_limit_and_leaves_nothing_open(loop_
     run(loop_name, scenario)
 
 
+@on_both_loops
+def test_up_12_an_address_that_never_answers_costs_its_share_and_the_next_serves(loop_name):
+    async def scenario():
+        server, port = await serve()
+        full = socket.create_server(("127.0.0.2", port), backlog=0)
+        fillers = [socket.socket() for _ in range(4)]  # see above
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        end = await dial(Endpoint(("127.0.0.2", "127.0.0.1"), port), connect_s=1.0)
+        assert await exchange(end) == b"hello"
+        end.abandon()
+        server.close()
+        for link in (*fillers, full):
+            link.close()
+
+    run(loop_name, scenario)
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """A certificate authority and a certificate for `localhost`, made for this run."""

@@ -18,7 +18,7 @@ from swarmgate.core.address import host_verdict, verdict
 from swarmgate.core.groups import SuffixRules, registrable_domain
 from swarmgate.core.leaving import NEXT_NAME_MS
 from swarmgate.gate.lookups import Found, LookUp, Lookups
-from swarmgate.http1.dial import MAX_ADDRESSES, Endpoint
+from swarmgate.http1.dial import CONNECT_S, MAX_ADDRESSES, Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstreams import Located, Origin
@@ -43,9 +43,21 @@ def pinned(pins: Pins, origin: Origin) -> tuple[str, int] | None:
 
 
 class OperatorResolver:
-    """Finds where an origin's connections are dialled; `locate` calls back at once where it knows."""
+    """
+    Finds where an origin's connections are dialled; `locate` calls back at once where it knows.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sweep: Sweep, tls: SSLContext | None, pins: Pins) -> None:
+    A name server has `look_up_s`, as a dial has; where it is silent or fails, a name leads where it did, for ten minutes.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sweep: Sweep,
+        tls: SSLContext | None,
+        pins: Pins,
+        look_up_s: float = CONNECT_S,
+    ) -> None:
+        self._look_up_s = look_up_s
         self._pins = pins
         self._loop = loop
         self._sweep = sweep
@@ -73,10 +85,16 @@ class OperatorResolver:
 
     async def _ask(self, origin: Origin) -> None:
         found: Endpoint | Fault = Fault.RESOLVE_FAILED
+        known, until_ms = self._known.get(origin, (found, 0))
+        infos = []
         try:
-            infos = await self._loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):  # the latter for names that cannot be encoded, such as `a..b`
-            infos = []
+            async with asyncio.timeout(self._look_up_s):
+                infos = await self._loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        except OSError as error:  # TimeoutError is one
+            if error.errno not in _NO_SUCH_NAME and self._sweep.now_ms < until_ms + STALE_MS:
+                found = known
+        except UnicodeError:  # of names that cannot be encoded, such as `a..b`
+            pass
         addresses = tuple(dict.fromkeys(str(info[4][0]) for info in infos))
         if addresses:
             found = self._endpoint(origin, addresses, origin.port)
