@@ -29,7 +29,7 @@ class Names(asyncio.SelectorEventLoop):
             await asyncio.get_running_loop().create_future()
         if isinstance(self.said, Exception):
             raise self.said
-        return [(0, 0, 0, "", (address, port)) for address in self.said]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in self.said]
 
 
 def played(scenario):
