@@ -36,6 +36,8 @@ REFUSED = [
     (b"5\r\nhello\r\n0\r\nContent-Length::9\r\n\r\n", "bad_trailer"),
     (b"5\r\nhello\r\n0\r\na: b\r\nTransfer-Encoding: chunked\r\n\r\n", "bad_trailer"),
     (b"5\r\nhello\r\n0\r\nhOsT: b\r\n\r\n", "bad_trailer"),
+    (b"5\r\nhello\r\n0\r\nConnection: close\r\n\r\n", "bad_trailer"),
+    (b"5\r\nhello\r\n0\r\nUpgrade: x\r\n\r\n", "bad_trailer"),
 ]
 
 

@@ -1,7 +1,7 @@
 """
 The body of a request, read more strictly than an answer's: other readers refuse what would be served here, or read it otherwise.
 
-Here lives what concerns callers alone. A trailer that frames or routes is none (RFC 9110 6.5.1), and a chunk's extension has the
+Here lives what concerns callers alone. A trailer that frames, routes or speaks of the connection is none (RFC 9110 6.5.1), and a chunk's extension has the
 form of RFC 9112 7.1.1, without spaces. What targets say of the kind is left behind, since it reaches nobody (UP-16).
 """
 
@@ -15,7 +15,12 @@ _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _SIZE_LINE: Final = re.compile(
     rb'[0-9A-Fa-f]+(?:;%b(?:=(?:%b|"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t -~\x80-\xff])*"))?)*' % (_TOKEN, _TOKEN)
 )
-_NO_TRAILERS: Final = frozenset({b"content-length", b"transfer-encoding", b"host"})
+_NO_TRAILERS: Final = frozenset(
+    {
+        *(b"content-length", b"transfer-encoding", b"te", b"trailer", b"host", b"expect"),
+        *(b"connection", b"proxy-connection", b"keep-alive", b"upgrade"),
+    }
+)
 
 
 class RequestChunks(BodyReader):
