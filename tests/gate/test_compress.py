@@ -6,11 +6,13 @@ import re
 from collections import Counter
 
 import pytest
-from stage import UNARY, warm, whole
+from stage import LAST, UNARY, framed, warm, whole
+from test_hostile_targets import PAGE
 from wires import Bench, Wire
 
 from swarmgate.core.errors import BadInput
 from swarmgate.core.scope import Scope, key_hash
+from swarmgate.gate.compress import MOST_SUMMARY_BYTES
 from swarmgate.gate.peek import peek
 from swarmgate.gate.service import Door
 from swarmgate.gate.turns import read_conversation, summary_in
@@ -91,6 +93,21 @@ def test_a_summary_is_made_once_in_many_turns():
     agent.answer(UNARY)
     assert agent.bench.ends == ["answered"] * 3
     assert agent.bench.reserved == 0
+
+
+def test_up_06_a_summary_without_end_is_not_held():
+    agent = Conversation()
+    agent.ask(STORY)
+    end, _ = agent.bench.dialler.opened[-1]
+    end.data_received(PAGE)
+    for _ in range(30):
+        end.data_received(framed(b" " * 100_000))
+    (attempt,) = agent.bench.gate.exchanges.live
+    assert sum(map(len, attempt.call.client.end._body)) <= MOST_SUMMARY_BYTES
+    end.data_received(LAST)
+    status, said = agent.heard()
+    assert (status, said["error"]["code"]) == (413, "policy_context_ceiling")
+    assert "gave no summary" in said["error"]["message"]
 
 
 def test_ti_03_08_no_team_gets_what_was_written_for_another():

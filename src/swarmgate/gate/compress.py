@@ -23,6 +23,7 @@ from swarmgate.gate.turns import Conversation, dropped, read_conversation, reque
 from swarmgate.http1.head import Header, parse_request
 
 REMEMBERED: Final = 1_024  # summaries
+MOST_SUMMARY_BYTES: Final = 1_048_576  # a longer answer is none
 _VERSION: Final = b"anthropic-version"
 
 Begin = Callable[[Relay, tuple[Rung, ...], Scope], None]
@@ -115,6 +116,7 @@ class Ear:
         self._tell = tell
         self._status = 0
         self._body: list[bytes] = []
+        self._size = 0
         self.heard = False
 
     def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:  # noqa: ARG002  they say nothing
@@ -133,8 +135,12 @@ class Ear:
         self._status = status
 
     def write_chunk(self, payload: bytes) -> None:
-        """A part of it."""
-        self._body.append(payload)
+        """A part of it, as long as it may be a summary."""
+        self._size += len(payload)
+        if self._size <= MOST_SUMMARY_BYTES:
+            self._body.append(payload)
+        else:
+            self._body.clear()
 
     def finish(self) -> None:
         """It is whole."""
