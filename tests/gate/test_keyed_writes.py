@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import socket
 import sqlite3
 from functools import partial
 from types import SimpleNamespace
@@ -125,6 +126,24 @@ def test_a_caller_that_left_gets_its_answer_when_it_asks_again(tmp_path):
             status, fields, said = await send(running.port, request(1))
             assert (status, said) == (200, UNARY)
             assert fields["x-swarmgate-replayed"] == "true"
+            assert len(running.stand_in.hits) == 1
+
+    asyncio.run(scene())
+
+
+def test_p4_the_answer_of_a_caller_that_left_without_reading_it_is_read_to_its_end(tmp_path):
+    async def script(_stand_in, _hit, writer):
+        writer.write(whole(UNARY | {"id": "x" * 20_000_000}))
+
+    async def scene():
+        async with keeping(script, tmp_path) as (running, records):
+            link = socket.create_connection(("127.0.0.1", running.port))
+            with link:
+                link.sendall(request(1))
+                await eventually(lambda: any(one.paused for one in running.gate.exchanges.live))
+            await eventually(lambda: not running.gate.pump.open and not running.gate.callers.once._tasks)
+            status, _, said = await send(running.port, request(1))
+            assert (status, said["error"]["code"]) == (409, "caller_write_done")
             assert len(running.stand_in.hits) == 1
 
     asyncio.run(scene())

@@ -198,7 +198,8 @@ class Outliving:
         self._listener = listener
 
     def on_gone(self) -> None:
-        """The answer is kept for when it asks again."""
+        """The answer is kept for when it asks again, and read on: what was not read before its caller left goes nowhere."""
+        self._listener.on_resume()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._listener, name)
