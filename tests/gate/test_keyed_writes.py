@@ -136,7 +136,7 @@ def test_p4_the_answer_of_a_caller_that_left_without_reading_it_is_read_to_its_e
         writer.write(whole(UNARY | {"id": "x" * 20_000_000}))
 
     async def scene():
-        async with keeping(script, tmp_path) as (running, records):
+        async with keeping(script, tmp_path) as (running, _):
             link = socket.create_connection(("127.0.0.1", running.port))
             with link:
                 link.sendall(request(1))
@@ -231,7 +231,7 @@ def test_ti_02_a_key_is_its_tenants_and_its_requests(tmp_path):
 
 def test_sc_06_a_write_whose_key_is_revoked_before_it_goes_does_not_go_and_is_free_again(tmp_path):
     async def scene():
-        async with keeping(unary_once, tmp_path) as (running, _records):
+        async with keeping(unary_once, tmp_path) as (running, _):
             scopes = {key_hash(f"sgk_{name}", b"p"): Scope(name, "red") for name in ("leaked", "good")}
             keeper, ask = running.gate.ask_for_keys(required=True), running.gate.callers.once._ask
             keeper.replace(b"p", scopes)

@@ -315,3 +315,14 @@ def test_without_a_cap_in_money_nothing_needs_a_price():
     bench, end, _ = begun(request("/v1/batches", b"{}", "POST", "x-swarmgate-agent: a"))
     end.data_received(whole({"ok": True}))
     assert bench.ends == ["answered"]
+
+
+def test_se_05_a_caller_that_was_full_before_the_answer_pauses_it_from_its_beginning():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request("/v1/files", b"", "GET"))
+    bench.client.pause_writing()
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    end.data_received(STREAM_HEAD + framed(b"a"))
+    assert wire.paused

@@ -103,3 +103,16 @@ def test_who_does_not_stream_hears_nothing_before_its_answer():
     assert bench.wire.written == []
     end.data_received(whole(UNARY))
     assert bench.ends == ["answered"]
+
+
+def test_se_05_a_caller_that_read_no_comments_pauses_the_answer_from_its_beginning():
+    bench = Bench(TEXT)
+    warm(bench.gate)
+    bench.client.data_received(request(body=b'{"model":"m","stream":true}'))
+    bench.client.pause_writing()  # nothing is there that could be paused
+    bench.dialler.succeed()
+    end, wire = bench.dialler.opened[0]
+    end.data_received(STREAM_HEAD + framed(token("a")))
+    assert wire.paused
+    bench.client.resume_writing()
+    assert not wire.paused

@@ -95,3 +95,15 @@ def test_any_pieces_are_the_same_bytes(sizes):
     assert far.transport.written == HEAD + b"".join(LONG[:size] for size in sizes)
     far.receive(SIZED)
     assert ("free",) in far.events
+
+
+def test_a_connection_whose_target_answered_before_it_took_all_of_the_request_is_used_no_more():
+    far = Slow()
+    assert far.end.send(far.owner, b"POST", HEAD, complete=False)
+    far.end.send_more(LONG, complete=True)
+    far.turn()
+    far.end.pause_writing()
+    far.receive(SIZED)
+    assert far.transport.closed
+    assert far.events[-1][0] == "end"
+    assert ("free",) not in far.events

@@ -111,6 +111,7 @@ class Ear:
     """What stands in the place of a client's connection for a child call (CallerEnd): it hears the whole answer, once."""
 
     call: object = None
+    is_full = False
 
     def __init__(self, tell: Callable[[Reply], None]) -> None:
         self._tell = tell

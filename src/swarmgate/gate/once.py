@@ -225,6 +225,11 @@ class Kept:
     def call(self, kept: Any) -> None:
         self._end.call = kept
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it reads too slowly."""
+        return self._end.is_full
+
     def want_body(self) -> None:
         """The request's body may come."""
         self._end.want_body()

@@ -234,6 +234,8 @@ class Relay:
             end.start_stream(head.status, (), head.content_length, lines + self.desk.served.lines(call))
         end.write_chunk(attempt.target.hide(attempt.body))
         attempt.go_through(end)
+        if end.is_full:  # of comments, before there was anything to pause
+            attempt.pause()
         if self.peeked is not None:
             attempt.allowed = self.peeked.most_output
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long

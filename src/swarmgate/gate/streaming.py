@@ -147,6 +147,8 @@ class Streaming:
         assert fetch.head is not None
         self.end.start_stream(fetch.head.status, self.answer_headers(call, fetch.head), fetch.head.content_length)
         fetch.go_through(self.writer())
+        if self.end.is_full:
+            fetch.pause()
 
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""

@@ -45,19 +45,19 @@ class Answering(Leaving):
         "_begun",
         "_body",
         "_handler",
-        "_is_full",
         "_keep",
         "_left",
         "_out",
         "_unread",
         "call",
         "head",
+        "is_full",
     )
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self._is_full, self._unread = False, 0  # the client reads too slowly; what waited for it at the last look
+        self.is_full, self._unread = False, 0  # the client reads too slowly; what waited for it at the last look
         self._body = no_body()
         self._keep = True  # after this answer, too
         self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
@@ -140,7 +140,7 @@ class Answering(Leaving):
 
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
-        self._is_full = True
+        self.is_full = True
         self._unread = self._transport.get_write_buffer_size()
         self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
         if self.head is not None:
@@ -148,7 +148,7 @@ class Answering(Leaving):
 
     def resume_writing(self) -> None:
         """The client caught up."""
-        self._is_full = False
+        self.is_full = False
         if self._open:
             self.deadline_ms = self._limit()
         if self.head is not None:
@@ -159,7 +159,7 @@ class Answering(Leaving):
     def _give_up(self) -> None:
         """Cut a reader that stalls; one that is only slow has its time anew."""
         unread = self._transport.get_write_buffer_size()
-        if self._is_full and unread <= self._unread - max(LEAST_READ_BYTES, self._unread >> 3):
+        if self.is_full and unread <= self._unread - max(LEAST_READ_BYTES, self._unread >> 3):
             self._unread, self.deadline_ms = unread, self._sweep.now_ms + STALLED_WRITE_MS
         else:
             self._transport.abort()

@@ -41,7 +41,7 @@ class Limited(Answering):
 
     def _limit(self) -> int:
         head, now_ms = self.head, self._sweep.now_ms
-        if self._is_full:
+        if self.is_full:
             return now_ms + STALLED_WRITE_MS
         if head is None:
             return now_ms + KEEP_ALIVE_MS
@@ -58,7 +58,7 @@ class Limited(Answering):
 
     def on_deadline(self) -> None:
         """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
-        if not self._open or self._is_full:
+        if not self._open or self.is_full:
             self._give_up()
         elif self._paused:
             self._look_for_its_end()

@@ -48,6 +48,11 @@ class CallerEnd(Protocol):
 
     call: Any
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it reads too slowly: that is told when it begins to, and not again before it caught up."""
+        ...
+
     def respond(self, status: int, headers: Sequence[Header], body: bytes = b"", ready: bytes = b"") -> None:
         """The whole answer at once."""
 

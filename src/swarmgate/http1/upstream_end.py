@@ -144,12 +144,12 @@ class UpstreamEnd(Uploading):
             self.data_received(rest)
 
     def _end(self, owner: Owner, is_clean: bool) -> None:
-        """Back to the pool first, so that whoever on_end wakes finds the connection there."""
+        """Back to the pool first, so that whoever on_end wakes finds the connection there; a full one would not tell that again."""
         self._owner = None
         if self._paused:
             self.resume()
         self.deadline_ms = NEVER
-        if is_clean and self._request_sent and not self._transport.is_closing():
+        if is_clean and self._request_sent and not (self._is_full or self._transport.is_closing()):
             self._home.on_free(self)
         else:
             self._transport.close()
