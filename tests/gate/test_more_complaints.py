@@ -2,9 +2,10 @@
 
 import asyncio
 
+import anthropic
 import openai
 import pytest
-from sdks import ASK, gpt
+from sdks import ASK, claude, gpt
 from stage import STREAM_HEAD, TARGET, UNARY, either, framed, stage, token, warm, whole
 from test_front import request
 from wires import Bench, Wire
@@ -155,3 +156,24 @@ def test_llm_gateways_76_heartbeats_stand_behind_no_limit():
         assert alive == [b"200"] * 3
         assert last == b"429"  # the first call runs, all others are sent away
     assert len(bench.gate.pump.open) == 1
+
+
+@pytest.mark.parametrize("kind", ["chat", "messages"])
+def test_llm_gateways_61_nor_do_they_where_the_sdk_reads_for_less_than_a_repeat_takes(kind):
+    """A client that reads for 0.9 s would have left before the second send, and would ask anew: twice more, each anew."""
+
+    async def fails(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "it broke", "type": "server_error"}}, "500 Oops"))
+
+    async def play():
+        async with stage(fails) as on, gpt(on.port, 2) as ours, claude(on.port, 2) as theirs:
+            with pytest.raises((openai.InternalServerError, anthropic.InternalServerError)):
+                await (
+                    ours.with_options(timeout=0.9).chat.completions.create(**ASK)
+                    if kind == "chat"
+                    else theirs.with_options(timeout=0.9).messages.create(**ASK)
+                )
+            assert len(on.stand_in.hits) == 1
+            assert on.ends == ["failed"]
+
+    asyncio.run(play())

@@ -41,6 +41,21 @@ def test_llm_gateways_43_27_no_route_bypasses_the_meter():
     asyncio.run(play())
 
 
+def test_here_too_a_call_waits_for_half_of_what_its_sdk_reads_for():
+    """It waited for 20 s whatever the SDK said; one that reads for less left its place, and asked anew for the last."""
+
+    async def play():
+        text = TARGET + 'limits = ["1 per 60s"]\n'
+        async with stage(unary, text) as on, gpt(on.port, 2).with_options(timeout=0.9) as client:
+            await client.files.list()
+            with pytest.raises(openai.RateLimitError):
+                await client.files.list()
+            assert len(on.stand_in.hits) == 1
+            assert on.ends == ["answered", "deferred"]
+
+    asyncio.run(play())
+
+
 BOTH = """
 [targets.claude]
 base_url = "http://127.0.0.1:7/v1"

@@ -11,6 +11,7 @@ from typing import Final
 LONGEST_WAIT_MS: Final = 300_000
 USUAL_WAIT_MS: Final = 20_000  # if nothing is known of the caller
 USUAL_TIMEOUT_MS: Final = 3_600_000
+SILENT_MS: Final = 25_000  # after that a stream hears that its call still stands
 FIRST_CONTENT_MS: Final = 8_000  # essay A: the trigger of degradation
 
 
@@ -29,3 +30,14 @@ def wait_ms(said_ms: int | None, timeout_ms: int | None, read_timeout_ms: int | 
     if read_timeout_ms is not None:
         bounds.append(read_timeout_ms // 2)
     return min(bounds) if len(bounds) > 1 else USUAL_WAIT_MS
+
+
+def listens_ms(read_timeout_ms: int | None, *, streams: bool) -> int:
+    """
+    Until when a send may be repeated for a caller whose SDK reads for so long; 0 = nothing is known of it.
+
+    It hears nothing meanwhile, so later it would have left, and asked anew: its repeats and ours would multiply.
+    """
+    if read_timeout_ms is None or (streams and read_timeout_ms > SILENT_MS):
+        return 0
+    return max(1, read_timeout_ms // 2)

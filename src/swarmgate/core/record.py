@@ -222,6 +222,7 @@ class Call:
         "keyed",
         "lease",
         "least_tokens",
+        "listens_until_ms",
         "model",
         "money",
         "offered",
@@ -289,6 +290,7 @@ class Call:
     arrived_ms: int
     deadline_ms: int
     wait_until_ms: int
+    listens_until_ms: int  # nothing is repeated later: its caller would have left; 0 = not known
     content_ms: int  # until the first content: the trigger of degradation (essay A)
     streams: bool  # else its answer comes whole: `content_ms` is what `times` say at each send
     output: int  # tokens that it may be answered with, or probably is; by them `times` know it
@@ -348,7 +350,7 @@ class Call:
         self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.output = (
             self.least_tokens
         ) = 0
-        self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = 0
+        self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0
         self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()
         self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
 

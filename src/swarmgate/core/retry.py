@@ -58,7 +58,7 @@ class CallFacts(NamedTuple):
     idempotency key that the call carries. `content_sent`: the client has seen content. `other_key`: the ring, after it
     heard this outcome, has a candidate; `tried_other_key`: one was tried since the call last stood in line.
     `sends_on_rung` counts the sends at this rung including the failed one, `rungs_below` the rungs that may serve it next,
-    `retries` those of the call so far, `budget_left` those that the target's `RetryBudget` still allows.
+    `retries` those of the call so far, `listens_until_ms` when its caller hears nothing more (0: not known), `budget_left` those that the target's `RetryBudget` still allows.
     """
 
     request_id: str
@@ -73,6 +73,7 @@ class CallFacts(NamedTuple):
     tried_other_key: bool = False
     rungs_below: int = 0
     budget_left: int = 1
+    listens_until_ms: int = 0
 
 
 class Action(StrEnum):
@@ -158,7 +159,7 @@ class _Case(NamedTuple):
 
     @property
     def too_late(self) -> bool:
-        return self.at_ms >= self.call.deadline_ms
+        return self.at_ms >= self.call.deadline_ms or 0 < self.call.listens_until_ms <= self.at_ms
 
     @property
     def worth_a_rung(self) -> bool:

@@ -259,6 +259,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
         tried_other_key=call.other_key_tried,
         rungs_below=rungs_below(call),
         budget_left=rung.retries.left(now_ms),
+        listens_until_ms=call.listens_until_ms,
     )
     decision = decide(facts, outcome, now_ms)
     call.retries += decision.counts

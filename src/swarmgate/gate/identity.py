@@ -124,6 +124,13 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
     )
 
 
+def read_timeout_ms(fields: Mapping[bytes, bytes]) -> int | None:
+    """What an SDK says that it reads for, in seconds; None if it says nothing, or no such number."""
+    said = fields.get(b"x-stainless-read-timeout", b"")
+    is_number = said.replace(b".", b"", 1).isdigit() and len(said) < 10
+    return int(float(said) * 1_000) if is_number else None
+
+
 def must_say(step: Step, names: tuple[str, ...]) -> None:
     """Errors: `Unattributed` names the words of `names` that a call left out."""
     missing = [_header(name) for name in names if not getattr(step, _STEP[name])]

@@ -13,7 +13,7 @@ from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import USUAL_OUTPUT_TOKENS, Outputs, charged, common_charge
 from swarmgate.core.ladders import Ladders
-from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
+from swarmgate.core.patience import USUAL_TIMEOUT_MS, listens_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.rungs import too_small
@@ -22,7 +22,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.apart import NAMED, apart
 from swarmgate.gate.compress import Ceiling, Compressor
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.identity import UNSAID, Identity
+from swarmgate.gate.identity import UNSAID, Identity, read_timeout_ms
 from swarmgate.gate.least import least_tokens
 from swarmgate.gate.model_names import may_say
 from swarmgate.gate.peek import peek
@@ -186,13 +186,15 @@ class ModelRoutes:
     def _call(self, relay: Relay, peeked: Peeked, rungs: tuple[Rung, ...], scope: Scope) -> Call:
         desk, identity = self.desk, relay.identity
         wishes = relay.wishes or _wishes(identity, relay.head, relay.path)
-        _, surface, effect, timeout_ms, longest_wait_ms, generates = wishes
+        _, surface, effect, timeout_ms, longest_wait_ms, read_ms, generates = wishes
         now_ms = desk.exchanges.now_ms()
         call = desk.call(relay, rungs, identity, now_ms, scope)
         call.model = peeked.model[:MOST_MODEL]
         call.surface, call.effect = surface, effect
         call.deadline_ms = now_ms + timeout_ms
         call.wait_until_ms = now_ms + longest_wait_ms
+        if read_ms is not None and (listens := listens_ms(read_ms, streams=peeked.stream)):
+            call.listens_until_ms = now_ms + listens
         if peeked.stream and desk.streams is not None:
             desk.streams.admit(call)
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
@@ -228,21 +230,15 @@ class ModelRoutes:
         return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, answers.nearest_models(model, names), "model", shape)
 
 
-def _read_timeout_ms(said: bytes) -> int | None:
-    """What an SDK says that it reads for, in seconds; None if it is no such number."""
-    is_number = said.replace(b".", b"", 1).isdigit() and len(said) < 10
-    return int(float(said) * 1_000) if is_number else None
-
-
 def _wishes(identity: Identity, head: RequestHead, path: bytes) -> Wishes:
     kind = PATHS[path]
-    read_timeout = head.fields.get(b"x-stainless-read-timeout")
-    read_ms = None if read_timeout is None else _read_timeout_ms(read_timeout)
+    read_ms = read_timeout_ms(head.fields)
     return Wishes(
         identity,
         _SURFACES[path],
         effect_of("POST", kind, asked=identity.effect),
         USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms,
         wait_ms(identity.wait_ms, identity.timeout_ms, read_ms),
+        read_ms,
         kind == "generate",
     )

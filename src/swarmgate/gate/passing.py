@@ -14,7 +14,7 @@ from swarmgate.core.effect import Effect, effect_of
 from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.outcome import Ejects, Kind, Outcome, Verdict
-from swarmgate.core.patience import USUAL_TIMEOUT_MS, wait_ms
+from swarmgate.core.patience import USUAL_TIMEOUT_MS, listens_ms, wait_ms
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import ANY, NOBODY, Scope
@@ -25,7 +25,7 @@ from swarmgate.gate.answers import Reply
 from swarmgate.gate.dead_letters import Asked
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.egress.fetch import Fetch
-from swarmgate.gate.identity import Identity
+from swarmgate.gate.identity import Identity, read_timeout_ms
 from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.served import shown_headers
 from swarmgate.gate.shapes import ANTHROPIC, Shape, shape_of
@@ -186,7 +186,10 @@ class Passing(Streaming):
                 call.effect = Effect.WRITE  # it can be sent only once
             call.content_ms = WHOLE_MS
             call.deadline_ms = now_ms + (USUAL_TIMEOUT_MS if identity.timeout_ms is None else identity.timeout_ms)
-            call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, None)
+            read_ms = read_timeout_ms(fields)
+            call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, read_ms)
+            if listens := listens_ms(read_ms, streams=False):
+                call.listens_until_ms = now_ms + listens
             if not desk.exchanges.till.reserve_unread(call, self.errand.path.partition(b"?")[0].decode()):
                 desk.decline(self, call, Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand))
                 return

@@ -5,13 +5,10 @@ Nothing is committed for 25 s, so that errors have their status; then a comment 
 5: Waiting). Calls are open in the order of their arrival, so only those that are due are looked at.
 """
 
-from typing import Final
-
+from swarmgate.core.patience import SILENT_MS
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.relay import Relay
 from swarmgate.ports import Clock
-
-SILENT_MS: Final = 25_000
 
 
 class Patient:

@@ -61,6 +61,7 @@ class Wishes(NamedTuple):
     effect: Effect
     timeout_ms: int
     wait_ms: int
+    read_ms: int | None  # what its SDK reads for
     generates: bool
 
 
