@@ -1,11 +1,11 @@
 """OV-12: what is refused while a store or a target is down costs no more than what is answered, in Python calls."""
 
-import sys
 from itertools import repeat
 
 import pytest
 
 from life import Life, World, route, rung
+from python_calls import entered
 from swarmgate.core.commands import End
 from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.target_ring import ONLY_KEY, TargetRing
@@ -14,30 +14,14 @@ from swarmgate.engine.guard import PROBE_MS, Guard, OutageMode
 AT_ONCE = Life(wire_ms=0)
 
 
-def counted(act):
-    """How many Python functions `act` enters."""
-    calls = 0
-
-    def note(_frame, event, _argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def one_more(world, rungs, how):
     """What the newest of three calls in a row costs from its arrival to its end."""
     for number in range(2):
         world.call(f"before {number}", AT_ONCE, rungs=rungs, wait_until_ms=0)
     found = []
-    calls = counted(lambda: found.append(world.call("counted", AT_ONCE, rungs=rungs, wait_until_ms=0)))
+    codes = entered(lambda: found.append(world.call("counted", AT_ONCE, rungs=rungs, wait_until_ms=0)))
     assert found[0].end is how
-    return calls
+    return len(codes)
 
 
 def answered():

@@ -1,12 +1,12 @@
 """What one call costs in Python calls: the budget of the hot path (design 3), counted without sockets."""
 
-import sys
 from pathlib import Path
 
 import pytest
 from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
 from wires import Bench
 
+from python_calls import entered
 from swarmgate.core.scope import Scope, key_hash
 
 HERE = str(Path(__file__).parent)
@@ -50,18 +50,10 @@ def ask(*, stream, words=b"", options=b""):
 
 def counted(act):
     """How many Python functions `act` enters, the lambdas of named tuples included."""
-    calls = []
-
-    def note(frame, event, _argument):
-        if event == "call" and not frame.f_code.co_filename.startswith(HERE):  # the stand-ins are C in a running gate
-            calls.append(frame.f_code.co_qualname)
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return calls
+    codes = entered(act)
+    return [
+        code.co_qualname for code in codes if not code.co_filename.startswith(HERE)
+    ]  # stand-ins are C in a running gate
 
 
 def ready(text=TEXT, asked=None, scope=None):
