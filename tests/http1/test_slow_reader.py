@@ -9,6 +9,10 @@ import tracemalloc
 import pytest
 from plain_relay import LOOPS, PlainRelay, run
 
+from eventually import eventually
+from swarmgate.http1.acknowledged import waiting_bytes
+from swarmgate.http1.answer import STALLED_WRITE_MS
+
 MOST_HELD = 256 * 1024 + 16  # of one stream; asyncio reads 256 KiB at once, and a chunk has a size line
 NOTED = 4 * 1024  # what is smaller is no payload
 SIZE, TURNS = 100_000_000, 400
@@ -70,6 +74,38 @@ def test_se_05_at_most_256_kib_wait_for_a_slow_reader(loop_name, framing):
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=pour, args=(listener, *TARGETS[framing]))
+        thread.start()
+        run(loop_name, scenario)
+        thread.join()
+
+
+@pytest.mark.parametrize("loop_name", sorted(LOOPS))
+def test_hi_04_a_reader_that_takes_4_kib_in_30_s_out_of_the_kernels_buffer_is_no_stalled_one(loop_name):
+    """While a few hundred kilobytes are taken from megabytes in the kernel, nothing of what waits here moves."""
+
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        async with PlainRelay(listener.getsockname()[1]) as relay:
+            link = socket.create_connection(("127.0.0.1", relay.port))
+            relay.cleanup.append(link.close)
+            link.setblocking(False)
+            await loop.sock_sendall(link, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await eventually(lambda: "pause" in relay.log)
+            (end,) = relay.ends
+            for number in range(1, 5):
+                before = waiting_bytes(end._transport)
+                while waiting_bytes(end._transport) > before - 4_096 and end.is_full:
+                    with contextlib.suppress(BlockingIOError):
+                        link.recv(16_384)
+                    await asyncio.sleep(0)
+                relay.sweep.look(relay.sweep.now_ms + STALLED_WRITE_MS)
+                assert "gone" not in relay.log, number
+                assert not end.is_closing(), number
+            relay.sweep.look(relay.sweep.now_ms + 2 * STALLED_WRITE_MS)
+            await eventually(lambda: "gone" in relay.log)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=pour, args=(listener, *TARGETS["sized"]))
         thread.start()
         run(loop_name, scenario)
         thread.join()

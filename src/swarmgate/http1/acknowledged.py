@@ -31,11 +31,21 @@ def is_acknowledged(transport: asyncio.Transport) -> bool | None:
     """Whether no written byte is unacknowledged; None if the system cannot be asked."""
     if transport.get_write_buffer_size():
         return False
+    waiting = _in_kernel(transport)
+    return None if waiting is None else not waiting
+
+
+def waiting_bytes(transport: asyncio.Transport) -> int:
+    """Bytes that were written and have not arrived, in our buffer and in the kernel's, if that can be asked."""
+    return transport.get_write_buffer_size() + (_in_kernel(transport) or 0)
+
+
+def _in_kernel(transport: asyncio.Transport) -> int | None:
     link: socket.socket | None = transport.get_extra_info("socket")
     bytes_of = _UNACKNOWLEDGED.get(sys.platform)
     if link is None or bytes_of is None or link.fileno() < 0:
         return None
     try:
-        return not bytes_of(link)
+        return bytes_of(link)
     except OSError:
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
+from swarmgate.http1.acknowledged import waiting_bytes
 from swarmgate.http1.cork import LONG_BYTES, MOST_HELD
 from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
 Fields = Sequence[Header]
-STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits for it
+STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits here
 # How payload goes out.
 SILENT: Final = 0
 SIZED: Final = 1
@@ -47,8 +48,8 @@ class Answering(Leaving):
         "_handler",
         "_keep",
         "_left",
+        "_may_wait",
         "_out",
-        "_unread",
         "call",
         "head",
         "is_full",
@@ -57,7 +58,7 @@ class Answering(Leaving):
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self.is_full, self._unread = False, 0  # the client reads too slowly; what waited for it at the last look
+        self.is_full, self._may_wait = False, 0  # the client reads too slowly; what may wait for it at the next look
         self._body = no_body()
         self._keep = True  # after this answer, too
         self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
@@ -141,8 +142,7 @@ class Answering(Leaving):
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
         self.is_full = True
-        self._unread = self._transport.get_write_buffer_size()
-        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
+        self._look_at_unread()
         if self.head is not None:
             self._handler.on_pause(cast("ClientEnd", self))
 
@@ -157,12 +157,20 @@ class Answering(Leaving):
             self._go_on()
 
     def _give_up(self) -> None:
-        """Cut a reader that stalls; one that is only slow has its time anew."""
-        unread = self._transport.get_write_buffer_size()
-        if self.is_full and unread <= self._unread - max(LEAST_READ_BYTES, self._unread >> 3):
-            self._unread, self.deadline_ms = unread, self._sweep.now_ms + STALLED_WRITE_MS
+        """
+        Cut a reader that stalls; one that is only slow has its time anew.
+
+        The kernel may hold megabytes, and takes nothing of ours before a third of them is read: what it holds counts.
+        """
+        if self.is_full and waiting_bytes(self._transport) <= self._may_wait:
+            self._look_at_unread()
         else:
             self._transport.abort()
+
+    def _look_at_unread(self) -> None:
+        ours = self._transport.get_write_buffer_size()
+        self._may_wait = waiting_bytes(self._transport) - max(LEAST_READ_BYTES, ours >> 3)
+        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
 
     def _start_tunnel(self) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
