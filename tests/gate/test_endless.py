@@ -54,7 +54,9 @@ def after(bench, end, pieces):
     bench.pass_time(5_000)
 
 
-@pytest.mark.parametrize(("asked_for", "most"), [({"max_tokens": 500}, 1_000), ({"max_tokens": 500, "n": 4}, 4_000)])
+@pytest.mark.parametrize(
+    ("asked_for", "most"), [({"max_tokens": 500}, 1_000), ({"max_tokens": 500, "n": 4}, 3 * LONGEST_THOUGHT + 4_000)]
+)
 def test_up_06_a_stream_beyond_twice_what_its_caller_allows_and_any_thought_is_stopped_and_charged(asked_for, most):
     bench = Bench(CAPPED)
     warm(bench.gate)
@@ -84,6 +86,7 @@ def test_what_could_be_one_stream():
     assert could_stream(LONGEST_THOUGHT + 256_000, 0, 128_000)
     assert not could_stream(LONGEST_THOUGHT + 256_001, 0, 128_000)
     assert could_stream(LONGEST_THOUGHT, 1, 0)
+    assert could_stream(8 * (LONGEST_THOUGHT + 256_000), 0, 128_000, 8)
 
 
 @pytest.mark.parametrize("path", ["/to/http/a.org/", "/v1/files/f/content"])

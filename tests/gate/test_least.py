@@ -36,6 +36,9 @@ def test_words_are_tokens(form):
         {"messages": [], "tools": [{"function": {"name": "f", "description": WORDS}}]},
         {"input": WORDS, "truncation": "auto"},
         LONG | {"context_management": {}},
+        LONG | {"transforms": ["middle-out"]},
+        LONG | {"plugins": [{"id": "context-compression"}]},
+        LONG | {"truncate_prompt_tokens": 500},
         {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": WORDS}]}]},
         {"messages": [{"role": "assistant", "reasoning_content": WORDS}]},
         {"messages": [{"role": "assistant", "content": f"<think>{WORDS}</think>"}]},
@@ -51,13 +54,18 @@ def test_a_long_prompt_is_looked_at_only_so_far():
     assert least({"input": "a " * MOST_BYTES}) <= MOST_BYTES // 2
 
 
-TEXT = st.text("ab ,:{}[]\n\t\\\"'\u00e9", max_size=60)
+TEXT = st.text("ab ,:{}[]\n\t\\\"'\u00e9\u00a0\u2003\u3000", max_size=60)
 
 
 @example(parts=[(" ", [])], indent=None)
+@example(parts=[(" \n" * 30, [])], indent=None)
+@example(parts=[(" \u00a0" * 30, [])], indent=None)
+@example(parts=[("\u2003 \u3000 " * 15, ["\t \t" * 15])], indent=None)
 @given(st.lists(st.tuples(TEXT, st.lists(TEXT, max_size=3)), max_size=20), st.sampled_from([None, 1, 4]))
 def test_never_more_than_there_are_words(parts, indent):
     tree = [{"role": one, "content": [{"text": text} for text in texts]} for one, texts in parts]
     words = sum(len(text.split()) for one, texts in parts for text in (one, *texts))
     padding = {"role": "user", "content": "word " * 2_000}
-    assert least({"messages": [*tree, padding]}, window=1, indent=indent) <= words + 2_000
+    for ascii_only in (True, False):
+        said = {"messages": [*tree, padding]}
+        assert least(said, window=1, indent=indent, ensure_ascii=ascii_only) <= words + 2_000

@@ -128,3 +128,25 @@ def test_options_as_long_as_a_body_are_refused():
     body = b'{"model":"m","stream_options":{%b}}' % b",".join(b'"k%d":1' % number for number in range(LONG_BYTES))
     with pytest.raises(BadInput, match="stream_options"):
         peek(body)
+
+
+@pytest.mark.parametrize(
+    ("more", "choices"),
+    [
+        ({}, 1),
+        ({"n": 4}, 4),
+        ({"n": 0}, 1),
+        ({"n": "4"}, 1),
+        ({"n": 10**9}, 1),
+        ({"n": 2, "best_of": 8}, 8),
+        ({"prompt": "a, b"}, 1),
+        ({"prompt": ["a", "b"], "n": 3}, 6),
+    ],
+)
+def test_answers_that_are_made_side_by_side(more, choices):
+    assert peek(json.dumps({"model": "m"} | more).encode()).choices == choices
+
+
+@given(st.lists(st.text(max_size=3), min_size=1, max_size=20), st.integers(1, 2_000))
+def test_never_fewer_than_there_are_prompts(prompts, times):
+    assert peek(json.dumps({"model": "m", "prompt": prompts * times}).encode()).choices >= len(prompts) * times

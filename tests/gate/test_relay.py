@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import DONE, FINISH, LAST, ROLE, STREAM_HEAD, UNARY, USAGE, framed, token, warm, whole
+from stage import DONE, FINISH, LAST, ROLE, STREAM_HEAD, UNARY, USAGE, event, framed, token, warm, whole
 from test_front import TEXT, request
 from test_taps import ANTHROPIC, RESPONSES, pieces
 from wires import Bench
@@ -42,8 +42,11 @@ def test_nothing_is_shown_before_content():
 
 
 INCOMPLETE = b'event: response.incomplete\ndata: {"type":"response.incomplete","response":{"usage":null}}\n\n'
+MORE = event({"cost": {"usd": 0.1}})
 STREAMS = {  # the stream, and the use that it tells
     "chat": ("/v1/chat/completions", ROLE + token("fo") + token('"usage":{"error"') + FINISH + USAGE + DONE, (9, 3)),
+    "chat, more behind its end": ("/v1/chat/completions", ROLE + token("fo") + FINISH + USAGE + DONE + MORE, (9, 3)),
+    "chat, spaced": ("/v1/chat/completions", ROLE + token("fo") + USAGE.replace(b'":{', b'" :\t {') + DONE, (9, 3)),
     "messages": ("/v1/messages", b"".join(ANTHROPIC), (25, 15)),
     "responses": ("/v1/responses", b"".join(RESPONSES), (4, 2)),
     "responses, not counted": ("/v1/responses", b"".join([*RESPONSES[:2], INCOMPLETE]), NO_USAGE),

@@ -51,6 +51,19 @@ def test_three_times_what_answers_of_that_size_took(takes_ms, least_ms, most_ms)
     assert least_ms <= given_ms(bench) <= most_ms
 
 
+@pytest.mark.parametrize("several", [{"n": 128}, {"n": 1, "best_of": 20}, {"prompt": ["a", "b"]}], ids=str)
+def test_p14_many_answers_in_one_say_nothing_of_the_time_of_one_long_answer(several):
+    """One caller's many choices come side by side, with as many tokens as an answer of another that takes minutes."""
+    bench = Bench(TWO)
+    warm(bench.gate)
+    for _ in range(2 * FEW):
+        end = ask(bench, max_tokens=400, **several)
+        waits(bench, 6_000, 1_500)
+        end.data_received(said(40_000))
+    ask(bench, max_tokens=4_096)
+    assert 245_000 <= given_ms(bench) <= 248_000
+
+
 def test_few_answers_say_nothing():
     bench = met(10_000, 4_096, FEW - 1)
     ask(bench, max_tokens=4_096)

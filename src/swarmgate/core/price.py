@@ -48,13 +48,13 @@ def could_use(prompt: int, output: int, window: int) -> bool:
     return prompt <= most and output <= most
 
 
-def could_stream(pieces: int, allowed: int, window: int) -> bool:
+def could_stream(pieces: int, allowed: int, window: int, choices: int = 1) -> bool:
     """
     Whether so many pieces of content, of a token or more each, can be the stream that a call asked for (reliability UP-06).
 
-    `allowed`: output tokens as the caller limits them, `window`: of the model; 0 = not said, not known.
+    `allowed`: output tokens of each choice as the caller limits them, `window`: of the model; 0 = not said, not known.
     """
-    return pieces <= LONGEST_THOUGHT + 2 * (allowed or window or LONGEST_CONTEXT)
+    return pieces <= choices * (LONGEST_THOUGHT + 2 * (allowed or window or LONGEST_CONTEXT))
 
 
 def cost_micro(price: Price | None, used: Used) -> int | None:

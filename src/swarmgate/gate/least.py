@@ -14,11 +14,14 @@ from swarmgate.gate.peeked import Peeked
 MOST_BYTES: Final = 1 << 20  # that are looked at of each member: some 2 ms
 FEWEST_TOKENS: Final = 1_024  # a smaller prompt fits every window that is worth a look
 _MEMBERS: Final = ("messages", "input", "prompt", "system", "instructions")  # not tools: they may be loaded when needed
-_CUT_ELSEWHERE: Final = ("truncation", "context_management")  # the provider cuts the prompt itself
+# The provider cuts the prompt itself: OpenAI, Anthropic; OpenRouter; vLLM.
+_CUT_ELSEWHERE: Final = ("truncation", "context_management", "transforms", "plugins", "truncate_prompt_tokens")
 _NOT_READ_AGAIN: Final = (b'"thinking"', b'"reasoning', b"think>")  # of earlier turns it may be left out
 _SEVERAL: Final = b"["  # prompts in one request: each has a window of its own
 # What stands beside a space that is between the parts of a JSON text, or at an end of a string; it may stand inside of one.
-_BESIDE: Final = (b": ", b", ", b"{ ", b"[ ", b" }", b" ]", b"\n", b"\t", b"\r", b'" ', b' "')
+_BETWEEN: Final = (b": ", b", ", b"{ ", b"[ ", b" }", b" ]", b"\n", b"\t", b"\r", b'" ', b' "')
+# One with another white space behind it, escaped or not, begins no word: a tokenizer may take a whole run of them for one token.
+_BESIDE: Final = (*_BETWEEN, b" \\", b" \xc2\xa0", b" \xe2\x80", b" \xe3\x80")
 
 
 def least_tokens(peeked: Peeked, rung: Rung) -> int:

@@ -64,6 +64,7 @@ class ModelRoutes:
         self._compressor = Compressor(self._begin_later, self._too_long)
         self._outputs = Outputs()
         self._times = AnswerTimes()
+        self._times_of_several = AnswerTimes()  # many tokens in the time of few say nothing of one long answer
 
     def begin(self, end: ClientEnd, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Relay | None:
         """A request's head has come; None if it was answered at once."""
@@ -199,7 +200,9 @@ class ModelRoutes:
             desk.streams.admit(call)
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
         call.context_tokens = prompt + allowed
-        call.streams, call.times, call.output = peeked.stream, self._times, allowed or USUAL_OUTPUT_TOKENS
+        call.streams, call.output = peeked.stream, allowed or USUAL_OUTPUT_TOKENS
+        is_one = ("n" not in peeked.fields and "prompt" not in peeked.fields) or peeked.choices == 1
+        call.times = self._times if is_one else self._times_of_several
         call.form = len(rungs) > 1 and asks_for_form(peeked.fields)
         if generates:
             relay.outputs = likely = self._outputs.of(peeked.model, identity.step.task_type)

@@ -18,6 +18,8 @@ Body = bytes | memoryview
 _encode: Final = msgspec.json.Encoder().encode
 _decode_options: Final = msgspec.json.Decoder(dict[str, Raw] | None).decode
 _NULL, _FALSE, _ONE = Raw(b"null"), Raw(b"false"), Raw(b"1")
+_CHOICES: Final = ("n", "best_of")
+_SEVERAL: Final = b"["
 _NO: Final = frozenset({b"null", b"false"})
 
 
@@ -36,10 +38,15 @@ class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tupl
     prompt_tokens: int
 
     @property
-    def most_output(self) -> int:
-        """Tokens that the caller allows of all choices together; 0 = it does not say."""
-        said = bytes(self.fields.get("n", _ONE))
-        return (self.max_tokens or 0) * (int(said) if said.isdigit() and len(said) < 4 else 1)
+    def choices(self) -> int:
+        """At most so many answers are made side by side: so many to each prompt, of so many prompts."""
+        said = [bytes(self.fields.get(name, _ONE)) for name in _CHOICES]
+        choices = max([int(one) if one.isdigit() and len(one) < 4 else 1 for one in said])
+        prompt = memoryview(self.fields.get("prompt", _ONE))
+        if bytes(prompt[:1]) == _SEVERAL:
+            beyond = max(0, prompt.nbytes - LONG_BYTES)
+            choices *= bytes(prompt[:LONG_BYTES]).count(b",") + 1 + beyond // 2
+        return max(1, choices)
 
     def with_model(self, model: str) -> bytes:
         """The body as it is sent, the caller's alias replaced by `model`."""

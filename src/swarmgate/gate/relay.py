@@ -238,7 +238,7 @@ class Relay:
         if end.is_full:  # of comments, before there was anything to pause
             attempt.pause()
         if self.peeked is not None:
-            attempt.allowed = self.peeked.most_output
+            attempt.allowed = self.peeked.max_tokens or 0, self.peeked.choices
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
         self.rest = ()
 

@@ -21,7 +21,7 @@ MOST_CARRIED_BYTES: Final = 64 * 1024
 # Two ends of lines, each LF, CRLF or CR (WHATWG HTML 9.2.5); a CR that was read last may be half of a CRLF.
 SSE_END: Final = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
 LONGEST_END: Final = 4
-_MARKS: Final = (b'"usage":', b'"error":', b"[DONE]", b"message_stop", b"response.")
+_MARKS: Final = (b'"usage"', b'"error"', b"[DONE]", b"message_stop", b"response.")
 _LAST_USAGE: Final = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE, _BOM = b"[DONE]", b"\xef\xbb\xbf"
 _CACHED: Final = re.compile(

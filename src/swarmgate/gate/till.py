@@ -70,9 +70,10 @@ class Till:
         """Whether the call can have used so many tokens where it stands."""
         return could_use(prompt, output, self._window(call, target))
 
-    def is_endless(self, call: Call, target: ModelTarget, pieces: int, allowed: int) -> bool:
-        """Whether a stream with so many pieces of content went on beyond any that the call can have asked for."""
-        return not could_stream(pieces, allowed, self._window(call, target))
+    def is_endless(self, call: Call, target: ModelTarget, pieces: int, allowed: tuple[int, int]) -> bool:
+        """Whether a stream with so many pieces of content went on beyond any of so many tokens, so many at once."""
+        tokens, choices = allowed
+        return not could_stream(pieces, tokens, self._window(call, target), choices)
 
     def _window(self, call: Call, target: ModelTarget) -> int:
         """Of the model where the call stands; the operator's word on windows comes first."""
