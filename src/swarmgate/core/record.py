@@ -347,9 +347,8 @@ class Call:
         self.committed = self.crowded = self.delivered = self.form = self.checked = False
         self.streams = True
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
-        self.prompt = self.reserve = self.spared = self.money = self.context_tokens = self.output = (
-            self.least_tokens
-        ) = 0
+        self.prompt = self.reserve = self.spared = self.money = self.output = 0
+        self.context_tokens = self.least_tokens = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0
         self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()
         self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
