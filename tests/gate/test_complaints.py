@@ -21,7 +21,6 @@ from swarmgate.gate.service import Door
 ONE_SLOT = TARGET + 'limits = ["1 concurrent"]\n'
 TESTS = Path(__file__).parents[1]
 ELSEWHERE = {
-    13: "several gates see one ejection: there is one gate yet",
     19: "sticky sessions: none is sticky here",
     33: "a cache switches the store off: answers are not cached",
 }

@@ -8,6 +8,8 @@ import pytest
 from sdks import ASK, OVERLOADED, TWO, claude, gpt
 from stage import KEY, OTHER_KEY, STREAM_HEAD, UNARY, either, event, framed, stage, token, whole
 
+from swarmgate.core.circuit import Circuit
+from swarmgate.core.outcome import Signal, classify
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.retry import RetryBudget
@@ -100,6 +102,24 @@ def test_llm_gateways_71_an_error_lists_every_attempt():
             assert all(one["ms"] >= 0 for one in told)
             assert len(on.stand_in.hits) == 4  # llm_gateways #61: 1 + 3 retries, rungs included
             assert on.ends == ["dead_lettered"]
+
+    asyncio.run(play())
+
+
+def test_llm_gateways_13_a_target_that_fails_all_the_time_is_not_called_first_by_every_call():
+    async def serves(_stand_in, _hit, writer):
+        writer.write(whole(UNARY))
+
+    async def play():
+        async with stage(serves, TWO) as on, gpt(on.port) as client:
+            first, second = on.gate.ladders.by_model["m"]
+            now_ms = on.gate.clock.now_ms()
+            for _ in range(20):
+                first.breaker.observe(classify(Signal(500)), now_ms, now_ms)
+            raw = await client.chat.completions.with_raw_response.create(**ASK)
+            assert raw.headers["x-swarmgate-rung"] == "1"
+            assert [hit.path for hit in on.stand_in.hits] == ["/second/chat/completions"]
+            assert second.breaker.state is Circuit.CLOSED
 
     asyncio.run(play())
 

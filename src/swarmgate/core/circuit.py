@@ -56,6 +56,10 @@ class Breaker:
         self._probe_until_ms = now_ms + PROBE_LOST_MS
         return True
 
+    def is_open(self, now_ms: int) -> bool:
+        """Whether not even a probe may leave yet; hands out none."""
+        return self.state is Circuit.OPEN and now_ms < self._until_ms
+
     def unused(self, asked_ms: int) -> bool:
         """What was admitted at that instant did not leave; True if it was the probe, which is free again."""
         mine = self._probe_until_ms == asked_ms + PROBE_LOST_MS

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from swarmgate.core.circuit import Breaker
 from swarmgate.core.record import Ring, Rung
 
 ANY: Final = "*"  # ends a name that stands for all that begin like it
@@ -99,4 +100,4 @@ def _own(rung: Rung, rings: Mapping[Callable[[], Ring], Ring]) -> Rung:
     """The rung with a ring for one model: what it had at the same keys, else a new one."""
     if rung.apart is None:
         return rung
-    return rung._replace(ring=rings.get(rung.apart) or rung.apart())
+    return rung._replace(ring=rings.get(rung.apart) or rung.apart(), breaker=Breaker())

@@ -32,8 +32,10 @@ from swarmgate.core.rungs import (
     Tried,
     bar,
     count_fit,
+    is_broken,
     is_last,
     last_able,
+    pass_over_broken,
     pass_over_rest,
     remember,
     sent_for,
@@ -60,7 +62,7 @@ _WHY: Final = {
 }
 
 # Why a rung above was left that is gone back to where none below can serve: for a wait, or by a word of its target.
-_LEFT_FOR_LINE: Final = frozenset({*_WHY.values(), Reason.POLICY_KEYS_OUT})
+_LEFT_FOR_LINE: Final = frozenset({*_WHY.values(), Reason.POLICY_KEYS_OUT, Reason.TARGET_BROKEN})
 _LIMITED: Final = frozenset({Reason.TARGET_RATE, Reason.TARGET_DAILY, Reason.TARGET_CONCURRENCY})
 _NOT_REPEATED: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY, Reason.TARGET_TLS})
 
@@ -86,6 +88,8 @@ def arrive(call: Call, event: object, now_ms: int) -> Commands:
     if call.least_tokens and not count_fit(call, 1):
         call.least_tokens = 0
     if (call.rungs[0].serves is None and not call.least_tokens) or step_to(call, 0):
+        if len(call.rungs) > 1:
+            pass_over_broken(call, now_ms)
         return connect(call, event, now_ms)
     return end(call, End.REFUSED, call.trail[-1].reason)
 
@@ -101,6 +105,8 @@ def ask(call: Call, _event: object, now_ms: int) -> Commands:
     """Take from the budgets of the best keys, all or nothing."""
     if now_ms >= call.deadline_ms:
         return (PARK, *leave_and_end(call, End.FAILED, Reason.CALLER_DEADLINE))
+    if len(call.rungs) > 1 and is_broken(call, now_ms):
+        return (PARK, *next_rung(call, Reason.TARGET_BROKEN, now_ms))
     rung = call.rungs[call.rung]
     waits = now_ms < call.wait_until_ms and not call.crowded
     # One key is offered at first, since most calls are admitted at once; a call that was denied offers more.
@@ -197,7 +203,9 @@ def store_lost(call: Call, event: StoreLost, now_ms: int) -> Commands:
 
 def resume(call: Call, event: object, now_ms: int) -> Commands:
     """The backoff is over; nothing wakes a call earlier."""
-    return connect(call, event, now_ms) if now_ms >= call.alarm_ms else ()
+    if now_ms < call.alarm_ms:
+        return ()
+    return next_rung(call, Reason.TARGET_BROKEN, now_ms) if is_broken(call, now_ms) else connect(call, event, now_ms)
 
 
 def tried(call: Call, now_ms: int) -> None:
@@ -217,6 +225,7 @@ def next_rung(call: Call, passed_over: Reason | None, now_ms: int) -> Commands:
     if passed_over is not None:
         remember(call, Tried(call.rung, passed_over))
     step_to(call, call.rung + 1)
+    pass_over_broken(call, now_ms)
     call.rung_tries = 0
     call.other_key_tried = False
     call.denied = None

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
+from swarmgate.core.circuit import Breaker
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge
@@ -174,7 +175,7 @@ class Rung(NamedTuple):
     ladder of one. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
     sent here, with what a call would take of them. `apart` makes the ring of one more model, where a rung serves any and its
-    provider counts each for itself.
+    provider counts each for itself. `breaker` knows whether most sends failed lately: then a rung below serves.
     """
 
     target: str
@@ -189,6 +190,7 @@ class Rung(NamedTuple):
     own: frozenset[str] | None = None
     watched: tuple[tuple[str, Route], ...] = ()
     apart: Callable[[], Ring] | None = None
+    breaker: Breaker | None = None
 
 
 class Call:

@@ -10,6 +10,7 @@ the one that the rung above it deserves.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from swarmgate.core.circuit import Circuit
 from swarmgate.core.reasons import Reason
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_TOLD: Final = 16  # a call that waits may meet many refusals; the newest are told
 UNSENT: Final = -1
+_CLOSED: Final = Circuit.CLOSED
 
 
 class Tried(NamedTuple):
@@ -98,6 +100,31 @@ def step_to(call: "Call", first: int) -> bool:
             stand_on(call, index)
             return True
     return False
+
+
+def is_broken(call: "Call", now_ms: int) -> bool:
+    """Whether most sends to the rung on which it stands failed lately, and one below that is well may serve the call."""
+    breaker = call.rungs[call.rung].breaker
+    return breaker is not None and breaker.is_open(now_ms) and _is_well_below(call)
+
+
+def pass_over_broken(call: "Call", now_ms: int) -> None:
+    """Step down from such rungs; where one may be back, the call is the probe that finds out (core/circuit.py)."""
+    while True:
+        breaker = call.rungs[call.rung].breaker
+        if breaker is None or breaker.state is _CLOSED or not _is_well_below(call) or breaker.admits(now_ms):
+            return
+        remember(call, Tried(call.rung, Reason.TARGET_BROKEN))
+        step_to(call, call.rung + 1)
+
+
+def _is_well_below(call: "Call") -> bool:
+    return not call.written and any(_is_well(index, call) for index in range(call.rung + 1, len(call.rungs)))
+
+
+def _is_well(index: int, call: "Call") -> bool:
+    breaker = call.rungs[index].breaker
+    return may_serve(index, call) and (breaker is None or breaker.state is _CLOSED)
 
 
 def stand_on(call: "Call", index: int) -> None:

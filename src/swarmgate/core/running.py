@@ -18,7 +18,7 @@ from swarmgate.core.queueing import RENEW_MS, connect, ladder_ends, next_rung, r
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Route, State
 from swarmgate.core.retry import LADDER_ENDS, MOST_RETRIES, RUNG_MS, Action, CallFacts, RetryDecision, decide
-from swarmgate.core.rungs import UNSENT, Tried, remember
+from swarmgate.core.rungs import UNSENT, Tried, is_broken, remember
 
 IDLE_MS: Final = 30_000
 _RELAY: Final = (RELAY,)
@@ -120,6 +120,8 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
             ring.report(call.route.key, left, call.sent_ms, now_ms)
     settle = _settle(call, used, cost, beyond)
     if outcome.kind is _OK:
+        if rung.breaker is not None and len(call.rungs) > 1:
+            rung.breaker.observe(outcome, call.sent_ms, now_ms)
         if output >= 0 and (call.checked or not call.streams) and call.times is not None:
             call.times.seen(rung.target, rung.model or call.model, output, now_ms - call.sent_ms)
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
@@ -246,6 +248,8 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
     if sent and call.effect is Effect.WRITE:
         call.written = True
         call.answer_lost |= outcome.kind in _UNANSWERED
+    if rung.breaker is not None and len(call.rungs) > 1:
+        rung.breaker.observe(outcome, call.sent_ms if sent else now_ms, now_ms)
     facts = CallFacts(
         call.id,
         call.effect,
@@ -258,7 +262,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
         other_key=rung.ring.ready(now_ms),
         tried_other_key=call.other_key_tried,
         rungs_below=rungs_below(call),
-        budget_left=rung.retries.left(now_ms),
+        budget_left=0 if is_broken(call, now_ms) else rung.retries.left(now_ms),
         listens_until_ms=call.listens_until_ms,
     )
     decision = decide(facts, outcome, now_ms)

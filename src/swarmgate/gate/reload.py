@@ -132,10 +132,10 @@ def _kept(rung: Rung, known: dict[tuple[str, str], Rung], kin: Mapping[str, Rung
         return rung
     if old.ring.counts != rung.ring.counts:
         return rung
-    ring, apart = old.ring, old.apart
+    ring, apart, breaker = old.ring, old.apart, old.breaker
     if old.model != rung.model:
-        ring = old.ring.apart()
+        ring, breaker = old.ring.apart(), rung.breaker
         apart = None if rung.apart is None else ring.apart
-    kept = rung._replace(ring=ring, retries=old.retries, apart=apart)
+    kept = rung._replace(ring=ring, retries=old.retries, apart=apart, breaker=breaker)
     known[rung.target, rung.model] = kept  # it may stand in several ladders
     return kept

@@ -8,6 +8,7 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 from collections.abc import Iterator, Mapping
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Quota, Target
+from swarmgate.core.circuit import Breaker
 from swarmgate.core.compiler import Unit
 from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
@@ -89,7 +90,16 @@ class KeyedTarget:
         own = frozenset.union(*taken) - frozenset.intersection(*taken)
         apart = None if named or not self._dialect.counts_models else ring.apart
         return Rung(
-            self._name, named, routes, ring, self._retries, charge=self._charge(), serves=serves, own=own, apart=apart
+            self._name,
+            named,
+            routes,
+            ring,
+            self._retries,
+            charge=self._charge(),
+            serves=serves,
+            own=own,
+            apart=apart,
+            breaker=Breaker(),
         )
 
     def _charge(self) -> Charge:
