@@ -55,6 +55,21 @@ def test_a_recording():
     assert told["reason"]
 
 
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        json.dumps(
+            {"status": 200, "sse": ["event: error\n", 'data: {"error":{"message":"Overloaded","code":529}}\n\n']}
+        ),
+        json.dumps({"response": {"status": 200, "body": ': hello\n\ndata: {"error":{"message":"Overloaded"}}\n\n'}}),
+        'HTTP/1.1 200 OK\n\ndata: {"error":{"message":"Overloaded"}}\n\n',
+    ],
+)
+def test_a_stream_that_was_copied_without_its_headers_is_read_as_one(pasted):
+    told = said(pasted)
+    assert (told["verdict"] == "ok", told["said"]) == (False, "Overloaded")
+
+
 def test_a_pasted_answer_after_an_interim_one():
     told = said(RAW)
     wanted = {"provider": "anthropic", "dimension": "requests", "limit": 50, "remaining": 49, "reset_ms": 5_000}

@@ -113,6 +113,13 @@ def test_every_limit_that_cannot_be_kept_is_told():
     ]
 
 
+@pytest.mark.parametrize("headroom", ["120", "0", '"80"', "80.5", "[80]"])
+def test_a_headroom_that_is_none_hides_no_limit_that_cannot_be_kept(headroom):
+    text = GOOD.replace("limits =", f"headroom = {headroom}\nlimits =", 1).replace("500 per", "0 per")
+    told = [problem[1] for problem in problems(text)]
+    assert told == ["targets.openai.headroom", "targets.openai.limits[0]"]
+
+
 def test_all_mistakes_are_told_at_once():
     text = GOOD.replace("listen", "lisen").replace("500 per", "many per").replace('"local/*"', '"remote/*"')
     assert [problem[:2] for problem in problems(text)] == [

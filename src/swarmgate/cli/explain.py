@@ -27,6 +27,7 @@ from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain -"
+_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")  # a stream begins with a field or a comment
 _FORMS = 'a recording, {"status", "headers", "body"}, or raw HTTP that begins with its status line'
 
 
@@ -129,10 +130,17 @@ def _recorded(said: object) -> Recorded:
     host = request.get("host") if isinstance(request, dict) else said.get("host")
     body = next((response[key] for key in ("body", "body_text", "json", "text", "sse") if response.get(key)), "")
     return Recorded(
-        Answer(status, _headers(response.get("headers")), _body(body)),
+        _answer(status, _headers(response.get("headers")), _body(body)),
         host if isinstance(host, str) else "",
         str(said.get("provider") or ""),
     )
+
+
+def _answer(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Answer:
+    """The answer; what was copied without its headers is a stream of events if it looks like one."""
+    if _EVENTS.match(body) and "content-type" not in dict(headers):
+        headers = (*headers, ("content-type", "text/event-stream"))
+    return Answer(status, headers, body)
 
 
 def _headers(said: object) -> tuple[tuple[str, str], ...]:
@@ -158,7 +166,7 @@ def _raw(text: str) -> Answer:
     if not (status.isascii() and status.isdigit() and len(status) == 3):
         raise BadInput("file", f"has the status line {start[:60]!r}, which has no status of three digits")
     pairs = [line.partition(":") for line in lines]
-    return Answer(int(status), tuple((name.strip().lower(), value.strip()) for name, _, value in pairs), body.encode())
+    return _answer(int(status), tuple((name.strip().lower(), value.strip()) for name, _, value in pairs), body.encode())
 
 
 def _dialect(one: Recorded) -> Dialect:

@@ -16,6 +16,7 @@ from swarmgate.core.compiler import HEADROOM_PERCENT, OF_TOKENS, Published, Unit
 from swarmgate.core.limits import BadLimit
 
 _SIZES = ("headroom", "largest_tokens", "largest_output")
+_PERCENTS = range(1, 101)
 _ANYWHERE: dict[str, object] = {"base_url": "http://127.0.0.1/", "keys": {"key": "env:KEY"}}
 FEWEST_CALLS = 6  # a limit of no more largest calls has no room to give away
 
@@ -149,6 +150,8 @@ def unkept(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
         if not isinstance(target, dict):
             continue
         sizes = {field: target[field] for field in _SIZES if field in target}
+        if sizes.get("headroom", HEADROOM_PERCENT) not in _PERCENTS:
+            del sizes["headroom"]  # that is told; the usual one shows what else is wrong
         for field in ("limits", "key_limits"):
             texts = target.get(field)
             for place, text in enumerate(texts if isinstance(texts, list) else ()):
