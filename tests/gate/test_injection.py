@@ -189,3 +189,20 @@ def test_the_official_sdk_sees_no_count_that_it_did_not_ask_for(monkeypatch):
             assert [(one.prompt_tokens, one.output_tokens) for one in facts] == [(9, 3)] * 2
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("sizes", [(90_000,), (70_000, 20_000), (70_000, 20_000, 30_000), (1, 70_000, 1, 1)])
+def test_the_count_behind_an_event_too_long_to_hold_is_read(sizes, ending):
+    """The rest of the long event goes on, and comes in the same read as the event that stays here."""
+    bench, end, _ = started()
+    long = token("x" * (sum(sizes) + 100))
+    stream = (token("a") + long + USAGE + DONE).replace(b"\n", ending)
+    begins = len(token("a").replace(b"\n", ending))
+    end.data_received(STREAM_HEAD + framed(stream[:begins]))
+    for size in sizes:
+        end.data_received(framed(stream[begins : begins + size]))
+        begins += size
+    end.data_received(framed(stream[begins:]) + LAST)
+    assert bench.ends == ["answered"]
+    assert bench.gate.callers.ended[-1][1] == (9, 3)

@@ -94,6 +94,6 @@ class InjectedAttempt(Attempt):
     def _pass(self, goes_on: bytes, stays: bytes) -> None:
         if stays and self.stream is not None:
             self.got_bytes += len(stays)
-            self.stream.feed(stays)
+            self.stream.hear(stays)
         if goes_on:
             super().on_chunk(goes_on)

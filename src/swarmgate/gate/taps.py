@@ -142,6 +142,13 @@ class StreamTap:
         if len(carry) > MOST_CARRIED_BYTES:
             carry.clear()
 
+    def hear(self, events: bytes) -> None:
+        """Look at events that came apart from the rest, of which one may be half here."""
+        half, self.carry = self.carry, bytearray()
+        self.feed(events)
+        self.close()
+        self.carry = half
+
     def close(self) -> None:
         """The body is whole: what is carried is its last event, blank line or not."""
         if self.carry:
