@@ -90,6 +90,12 @@ def test_methods_queries_and_headers_go_along():
     assert "x-swarmgate-agent" not in head
 
 
+def test_hi_17_a_compressed_body_that_nobody_reads_goes_as_it_came():
+    _, _, wire = begun(request("/v1/files", b"\x1f\x8b\x08bomb", "POST", "content-encoding: gzip"))
+    assert b"content-encoding: gzip\r\n" in wire.written[0]
+    assert b"".join(wire.written).endswith(b"\x1f\x8b\x08bomb")
+
+
 @pytest.mark.parametrize("path", ["/v1/../admin", "/v1/a/%2e%2e/%2e%2e/admin", "/v1/a/..%2fadmin", "/v1/..;/x"])
 def test_hi_11_a_path_that_leaves_v1_is_not_sent(path):
     status, error = answered(request(path, b"", "GET"))
