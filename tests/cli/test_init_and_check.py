@@ -234,6 +234,7 @@ def test_check_tells_how_many_connections_this_machine_allows(tmp_path, monkeypa
     file.write_text("connections = 3_073\n")
     shown = run("check", str(file))
     assert shown.exit_code == 0
+    assert "no mistakes, but this machine cannot serve it" in shown.stdout
     assert "on this machine `swarmgate up` refuses the file: connections: 3073 do not fit" in shown.stdout
     assert "write at most 3072" in json.loads(run("check", str(file), "--json").stdout)["connections"][0]
     file.write_text("connections = 3_072\n")

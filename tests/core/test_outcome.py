@@ -10,6 +10,7 @@ from swarmgate.core.outcome import EJECT_MS, ROWS, Ejects, Ending, Kind, Signal,
 DATA = Path(__file__).parents[1] / "data" / "outcomes.json"
 CASES = json.loads(DATA.read_text())
 DAY_MS = 86_400_000
+NO_SCOPE = "You have insufficient permissions for this operation"
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
@@ -67,6 +68,13 @@ def test_a_bare_status(status, kind, breaks):
         (Signal(429, hint_ms=3_600_000), Kind.DAILY),
         (Signal(429, window_ms=DAY_MS), Kind.DAILY),
         (Signal(429, window_ms=60_000), Kind.RATE),
+        (Signal(401, error_code="missing_scope", message="whatever"), Kind.CALLER_ERROR),
+        (Signal(401, message=f"{NO_SCOPE}. Missing scopes: api.responses.write. Check that ..."), Kind.CALLER_ERROR),
+        (
+            Signal(401, error_code="invalid_api_key", message="Incorrect API key provided: missing_scope"),
+            Kind.KEY_REFUSED,
+        ),
+        (Signal(401, message=f"Incorrect API key provided: {NO_SCOPE}"), Kind.KEY_REFUSED),
     ],
 )
 def test_where_the_status_alone_would_mislead(signal, kind):

@@ -89,3 +89,5 @@ def test_nameless_calls_in_one_line_are_bounded(monkeypatch):
 def test_compressed_bodies_are_not_taken():
     status, error = answered(request("/v1/messages", b"{}", "POST", "content-encoding: gzip"))
     assert (status, error["code"]) == (415, "caller_encoding")
+    plain = request("/v1/messages", b"{}", "POST", "content-encoding: identity")
+    assert answered(plain)[1]["code"] != "caller_encoding"  # not compressed: judged by its body

@@ -137,7 +137,7 @@ class _Found(NamedTuple):
 
 def _show(file: Path, found: _Found) -> None:
     config = found.config
-    print(f"{file}: no mistakes")
+    print(f"{file}: no mistakes{', but this machine cannot serve it' * bool(found.refused)}")
     if config.access.identity:
         print(f"a call that does not say its {', '.join(config.access.identity)} is refused")
     for sentence in found.refused:

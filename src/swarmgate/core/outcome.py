@@ -171,6 +171,9 @@ ROWS: Final = {
 # the one exception is a whole opening. (Nor would "exceeded your current quota" do: OpenAI says it when the money is
 # gone, Gemini when a minute's tokens are.)
 _KEY_CODES: Final = ("invalid_api_key", "api_key_invalid", "authentication_error")
+# A key that is restricted to some paths is good for the others (OpenAI, 401; the code is not always told).
+_SCOPE_CODES: Final = ("missing_scope",)
+_SCOPE_OPENING: Final = "you have insufficient permissions for this operation"
 _MONEY_CODES: Final = ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit", "billing_not_active")
 _MONEY_OPENING: Final = "your credit balance is too low"  # Anthropic, 400 invalid_request_error
 _SIZE_WORDS: Final = ("request too large",)
@@ -244,6 +247,8 @@ def _says(text: str, words: tuple[str, ...]) -> bool:
 
 
 _RULES: tuple[tuple[Kind, Callable[[Signal, str, str], bool]], ...] = (
+    (Kind.CALLER_ERROR, lambda s, codes, _: s.status == 401 and _says(codes, _SCOPE_CODES)),
+    (Kind.CALLER_ERROR, lambda s, *_: s.status == 401 and s.message.lower().startswith(_SCOPE_OPENING)),
     (Kind.KEY_REFUSED, lambda s, codes, _: s.status == 401 or _says(codes, _KEY_CODES)),
     (Kind.NO_MONEY, lambda s, codes, _: s.status == 402 or _says(codes, _MONEY_CODES)),
     (Kind.NO_MONEY, lambda s, *_: s.message.lower().startswith(_MONEY_OPENING)),

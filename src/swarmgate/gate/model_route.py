@@ -45,6 +45,7 @@ PATHS: Final = {
 }
 _SURFACES: Final = {path: path.decode() for path in PATHS}
 _ENCODING: Final = b"content-encoding"
+_PLAIN: Final = b"identity"
 _KEY: Final = PREFIX.encode()  # of agents
 _WRITE: Final = Effect.WRITE  # an enumeration takes 0.1 us to look a member up
 _WISHES: Final = "wishes"  # where a head's notes hold them
@@ -76,7 +77,7 @@ class ModelRoutes:
             desk.is_stopping
             or (len(desk.pump.open) >= desk.crowd.crowded_at and desk.closed(fields) is not None)
             or head.method != b"POST"
-            or _ENCODING in fields
+            or fields.get(_ENCODING, _PLAIN) != _PLAIN
             or (head.content_length or 0) > self.most_body_bytes
         ):
             end.respond(*self._unread(head, path))
@@ -97,7 +98,7 @@ class ModelRoutes:
             return answers.refusal(Reason.CALLER_UPGRADE, shape=shape)
         if head.method != b"POST":
             return answers.refusal(Reason.CALLER_METHOD, "Model calls are POST requests.", shape=shape)
-        if _ENCODING in head.fields:
+        if head.fields.get(_ENCODING, _PLAIN) != _PLAIN:
             return answers.refusal(Reason.CALLER_ENCODING, param="content-encoding", shape=shape)
         return answers.too_long(self.most_body_bytes, shape)
 
