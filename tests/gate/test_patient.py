@@ -7,6 +7,10 @@ from stage import DONE, LAST, STREAM_HEAD, UNARY, framed, token, warm, whole
 from test_front import request
 from wires import Bench
 
+from swarmgate.gate.taps import data_of
+from swarmgate.http1.head import parse_response
+from swarmgate.http1.response_reader import response_body
+
 TEXT = """
 [targets.up]
 base_url = "http://127.0.0.1:9/v1"
@@ -95,6 +99,37 @@ def test_an_answer_that_is_no_stream_becomes_its_only_event():
     said = b"".join(bench.wire.written)
     assert said.endswith(framed(b"data: " + json.dumps(UNARY).encode() + b"\n\n") + LAST)
     assert bench.ends == ["answered"]
+
+
+def shown(bench):
+    """The body of the stream so far."""
+    return response_body(parse_response(STREAM_HEAD), b"POST").feed(
+        b"".join(bench.wire.written).partition(b"\r\n\r\n")[2]
+    )
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("size", [10, 200_000], ids=["held", "too long to hold"])
+@pytest.mark.parametrize("reads", [1, 7])
+def test_an_answer_of_several_lines_becomes_one_event_too(size, line_end, reads):
+    bench, end, _ = slow_to_begin()
+    fire(bench, 25_000)
+    answer = json.dumps(UNARY | {"id": "x" * size}, indent=1).encode().replace(b"\n", line_end)
+    raw = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer
+    for at in range(reads):
+        end.data_received(raw[len(raw) * at // reads : len(raw) * (at + 1) // reads])
+    (event,) = [one for one in shown(bench).split(b"\n\n") if data_of(one)]
+    assert json.loads(data_of(event)) == json.loads(answer)
+    assert bench.ends == ["answered"]
+
+
+def test_one_that_breaks_off_is_followed_by_an_event_that_says_so():
+    bench, end, _ = slow_to_begin()
+    fire(bench, 25_000)
+    end.data_received(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{" + b" " * 100_000)
+    end.connection_lost(ConnectionResetError())
+    assert b'  \n\ndata: {"error":{' in shown(bench)
+    assert not b"".join(bench.wire.written).endswith(LAST)
 
 
 def test_who_does_not_stream_hears_nothing_before_its_answer():

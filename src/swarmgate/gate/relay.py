@@ -69,6 +69,7 @@ class Relay:
     """One request and its answer; `call` is None until the request is whole and understood."""
 
     __slots__ = (
+        "_event_open",
         "_long",
         "_options",
         "_size",
@@ -101,6 +102,7 @@ class Relay:
         self._size = 0
         self._long: LongBody | None = None  # the body, if it is long
         self._speaks_ms = 0
+        self._event_open = False  # of an answer that is no stream, too long to be held: `tell` ends it
         self._options: dict[str, object] | None = None  # `stream_options` of the present attempt, if the gate sets them
         self.end = end
         self.head = head
@@ -220,7 +222,7 @@ class Relay:
         if secret in body:
             body = attempt.target.hide(body)
         if self.as_events:  # the head is gone; an answer that is no stream becomes its only event
-            end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % body)
+            end.write_chunk(body if attempt.stream is not None else b"data: %b\n\n" % _lines_of_event(body))
             return
         self.shown = True
         lines = head.notes.get(_SHOWN) or _shown(head)
@@ -233,8 +235,14 @@ class Relay:
             self.as_events = head.content_length is None and attempt.stream is not None
             lines = attempt.target.hide(head.notes.get(_SHOWN) or _shown(head))
             end.start_stream(head.status, (), head.content_length, lines + self.desk.served.lines(call))
-        end.write_chunk(attempt.target.hide(attempt.body))
-        attempt.go_through(end)
+        body = attempt.target.hide(attempt.body)
+        if self.as_events and attempt.stream is None:
+            self._event_open = True
+            end.write_chunk(b"data: %b" % _lines_of_event(body))
+            attempt.go_through(end, self._write_in_event)
+        else:
+            end.write_chunk(body)
+            attempt.go_through(end)
         if end.is_full:  # of comments, before there was anything to pause
             attempt.pause()
         if self.peeked is not None:
@@ -242,9 +250,14 @@ class Relay:
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
         self.rest = ()
 
+    def _write_in_event(self, payload: bytes) -> None:
+        self.end.write_chunk(_lines_of_event(payload))
+
     def tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """Say how the call ended, once."""
         self.call = None
+        if self._event_open:
+            self.end.write_chunk(b"\n\n")
         if answer.end is _ANSWERED:
             if not self.shown:
                 self.end.finish()
@@ -284,6 +297,11 @@ class Relay:
         if self.as_events:
             self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
         self.end.cut()
+
+
+def _lines_of_event(payload: bytes) -> bytes:
+    """A JSON text as the data of an event (WHATWG HTML 9.2.6); its line ends are white space."""
+    return payload.replace(b"\r", b"").replace(b"\n", b"\ndata: ")
 
 
 def _shown(head: ResponseHead) -> bytes:

@@ -182,15 +182,15 @@ class Attempt(Wire):
         """Whether an error is here as the target said it, is one by its status, and not about the gate's own key."""
         return self.whole and self.status >= 400 and reason not in OURS
 
-    def go_through(self, end: CallerEnd) -> None:
-        """From now on payloads go to the caller; what is held has been taken."""
+    def go_through(self, end: CallerEnd, write: Callable[[bytes], None] | None = None) -> None:
+        """From now on payloads go to the caller, or to `write` before it; what is held has been taken."""
         self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
         self._is_open = self.stream is None or bool(self.stream.carry)
         self.progress_ms = self.content_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
-        self._write = end.write_chunk
-        self._caller = end if isinstance(end, Answering) else None
+        self._write = write or end.write_chunk
+        self._caller = end if write is None and isinstance(end, Answering) else None
 
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""
