@@ -164,6 +164,20 @@ def test_a_slow_reader_is_none_that_stalls():
     assert line.transport.aborted
 
 
+@pytest.mark.parametrize("leaves", ["half", "whole"])
+def test_who_has_left_is_not_full_any_more(leaves):
+    """An answer that outlives its caller (a write with a key) would be paused for good."""
+    line = Line()
+    line.send(GET)
+    line.end.pause_writing()
+    assert line.end.is_full
+    if leaves == "half":
+        line.end.eof_received()
+    else:
+        line.end.connection_lost(None)
+    assert not line.end.is_full
+
+
 def test_a_reader_is_stalled_after_30_s():
     assert STALLED_WRITE_MS == 30_000
 

@@ -46,19 +46,19 @@ class Answering(Leaving):
         "_begun",
         "_body",
         "_handler",
+        "_is_full",
         "_keep",
         "_left",
         "_may_wait",
         "_out",
         "call",
         "head",
-        "is_full",
     )
 
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self.is_full, self._may_wait = False, 0  # the client reads too slowly; what may wait for it at the next look
+        self._is_full, self._may_wait = False, 0  # the client reads too slowly; what may wait for it at the next look
         self._body = no_body()
         self._keep = True  # after this answer, too
         self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
@@ -141,14 +141,14 @@ class Answering(Leaving):
 
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
-        self.is_full = True
+        self._is_full = True
         self._look_at_unread()
         if self.head is not None:
             self._handler.on_pause(cast("ClientEnd", self))
 
     def resume_writing(self) -> None:
         """The client caught up."""
-        self.is_full = False
+        self._is_full = False
         if self._open:
             self.deadline_ms = self._limit()
         if self.head is not None:
@@ -162,7 +162,7 @@ class Answering(Leaving):
 
         The kernel may hold megabytes, and takes nothing of ours before a third of them is read: what it holds counts.
         """
-        if self.is_full and waiting_bytes(self._transport) <= self._may_wait:
+        if self._is_full and waiting_bytes(self._transport) <= self._may_wait:
             self._look_at_unread()
         else:
             self._transport.abort()

@@ -62,7 +62,7 @@ class ClientEnd(Limited):
             data = self._take_body(head, data)
         if not data or not self._open:
             return
-        if self.head is None and not self._waiting and not self.is_full:
+        if self.head is None and not self._waiting and not self._is_full:
             self._serve(data)
         else:
             self._hold(data)
@@ -90,7 +90,7 @@ class ClientEnd(Limited):
                 data = self._begin(head, data)
             if not data or not self._open:
                 return
-            if end.head is head or self.is_full:
+            if end.head is head or self._is_full:
                 self._hold(data)
                 return
         self._hold(data)
@@ -98,7 +98,7 @@ class ClientEnd(Limited):
 
     def _go_on(self) -> None:
         """Serve what waits, unless a call is in flight or the client does not read its answers."""
-        if self._waiting and self.head is None and self._open and not self.is_full:
+        if self._waiting and self.head is None and self._open and not self._is_full:
             self.resume()
             data = bytes(self._waiting)
             self._waiting.clear()
@@ -156,7 +156,7 @@ class ClientEnd(Limited):
         elif not self._keep:
             self._close()
         else:
-            if not self.is_full:  # else who does not read its answer has its limit already
+            if not self._is_full:  # else who does not read its answer has its limit already
                 self.deadline_ms = self._sweep.now_ms + KEEP_ALIVE_MS
             if self._paused:
                 self.resume()

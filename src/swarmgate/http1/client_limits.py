@@ -34,6 +34,11 @@ class Limited(Answering):
         self._body_ms, self._least_bytes = BODY_MS, LEAST_BODY_BYTES
         self._came_bytes = 0  # of the present body, since its limit began
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it reads too slowly; who has left catches up no more, and nothing waits for it."""
+        return self._is_full and self._open
+
     def pause(self) -> None:
         """Stop reading; who does not read its own answer, or leaves, is noticed all the same."""
         super().pause()
@@ -41,7 +46,7 @@ class Limited(Answering):
 
     def _limit(self) -> int:
         head, now_ms = self.head, self._sweep.now_ms
-        if self.is_full:
+        if self._is_full:
             return now_ms + STALLED_WRITE_MS
         if head is None:
             return now_ms + KEEP_ALIVE_MS
@@ -58,7 +63,7 @@ class Limited(Answering):
 
     def on_deadline(self) -> None:
         """The limit of the present state has passed: silence, a slow head or body, a stalled reader, a slow goodbye."""
-        if not self._open or self.is_full:
+        if not self._open or self._is_full:
             self._give_up()
         elif self._paused:
             self._look_for_its_end()
