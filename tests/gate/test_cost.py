@@ -10,11 +10,13 @@ from python_calls import entered
 from swarmgate.core.scope import Scope, key_hash
 
 HERE = str(Path(__file__).parent)
-UNARY_CALLS = 113  # of them two where a cap begins a slice
+UNARY_CALLS = 114  # of them two where caps begin a slice, and one where a share of the last seconds moves on
 CHUNK_CALLS = 6
 DEFERRED_CALLS = 230  # of a caller that is sent away; it comes back, so it must not cost much more than an answer
 SERVED = 21
-KEY_CALLS = 15  # on top, of a caller with an agent key: who it is, what it may, and its own caps
+KEY_CALLS = (
+    16  # on top, of a caller with an agent key: who it is, what it may, and its own caps, of which one begins a slice
+)
 READING_CALLS = 26  # on top, four times a second per key
 HEAD_CALLS = 16  # on top, of a head whose lines the target has not sent before on this connection
 KEYS = ", ".join(f'k{number} = "env:KEY"' for number in range(20))
