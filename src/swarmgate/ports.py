@@ -107,7 +107,8 @@ class AttemptFacts(NamedTuple):
     """
     What a transport saw of an attempt; -1 = not known.
 
-    `content_ms` is the instant at which content began to pass, 0 where the answer came whole.
+    `content_ms` is the instant at which content began to pass, 0 where the answer came whole. `estimated`: its target did not
+    tell all of its use; what it did not tell is what flowed, or what was likely.
     """
 
     status: int = 0
@@ -117,6 +118,7 @@ class AttemptFacts(NamedTuple):
     content_ms: int = 0
     sent_bytes: int = 0
     got_bytes: int = 0
+    estimated: bool = False
 
 
 class Told(Protocol):

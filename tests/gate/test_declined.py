@@ -47,7 +47,7 @@ def declined(bench, asked):
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     said = json.loads(body)
     code = said["error"]["code"] if "error" in said else said["code"]
-    (call,) = [call for call, _ in bench.gate.callers.ended if call.id == fields["x-request-id"]]
+    (call,) = [call for call, *_ in bench.gate.callers.ended if call.id == fields["x-request-id"]]
     return int(head.split()[1]), code, call
 
 

@@ -94,7 +94,7 @@ def test_a_thousand_deferrals_delay_nobody_elsewhere_and_come_back_in_their_orde
             back = await coming
             for agent in agents + late:
                 agent.close()
-            served = [call for call, _ in gate.callers.ended if call.end.value == "answered"]
+            served = [call for call, *_ in gate.callers.ended if call.end.value == "answered"]
             return (
                 tickets,
                 [status for status, _ in ready],

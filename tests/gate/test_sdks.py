@@ -157,7 +157,7 @@ def test_every_route_of_both_sdks():
             assert (await ours.completions.create(model="m", prompt="2 + 2?")).choices[0].text == "four"
             messages = [{"role": "user", "content": "hi"}]
             assert (await theirs.messages.count_tokens(model="m", messages=messages)).input_tokens == 9
-            read = [usage for _, usage in on.gate.callers.ended]
+            read = [usage for _, usage, _ in on.gate.callers.ended]
             assert read == [(9, 3), (9, 3), (9, 0), (9, 3), (-1, -1)]
             assert (await ours.audio.transcriptions.create(file=("a.wav", b"\0" * 99), model="m")).text == "four"
             assert (await ours.images.generate(prompt="x")).data[0].url == "https://i.example/1"

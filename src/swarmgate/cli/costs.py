@@ -13,7 +13,11 @@ from swarmgate.cli.listing import Listing
 EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"
 CONTEXT = "context"
 GROUPS = ("team", "agent", "task", "task_type", "target", "model", "key", CONTEXT)
-_COLUMNS = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
+_ESTIMATES = ("estimated_tokens", "estimated_micro")
+_COLUMNS = (
+    *("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced"),
+    *_ESTIMATES,
+)
 _BANDS = ("task_type", "band", "calls", "mean_ms", "p50_ms", "p99_ms", "output_tokens", "cost_micro")
 _MICRO = 1_000_000
 _OF_ONE_CALL = {"output_tokens": "out per call", "cost_micro": "USD per call"}  # by context they are means
@@ -24,6 +28,8 @@ _HEADS = {
     "cached_tokens": "cached",
     "cost_micro": "USD",
     "unpriced": "cost unknown",
+    "estimated_tokens": "of these tokens estimated",
+    "estimated_micro": "of USD estimated",
 }
 
 
@@ -39,7 +45,8 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
     """
     Tell what was used and what it cost, or what long contexts cost; beyond 30 days hours count whole.
 
-    A cost that nobody knows is told beside those that are known, and never counts as 0.
+    A cost that nobody knows is told beside those that are known, and never counts as 0. Where a target did not tell what it used (its
+    caller left, it broke off), sums hold an estimate, and how much of them that is stands beside them.
     """
     from swarmgate.control import answers  # noqa: PLC0415  SQLAlchemy must not load where `up` runs
 
@@ -56,6 +63,8 @@ def costs(  # noqa: PLR0913, PLR0917  a command's options
 
 def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
     heads = _HEADS | (_OF_ONE_CALL if columns is _BANDS else {})
+    if not any(row.get(name) for row in rows for name in _ESTIMATES):
+        columns = tuple(name for name in columns if name not in _ESTIMATES)
     table = Listing(*(heads.get(name, name.replace("_", " ")) for name in columns))
     for row in rows:
         is_known = row["cost_micro"] or not row.get("unpriced")  # nothing but answers without a price is not free
@@ -65,7 +74,7 @@ def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> Listing:
 
 
 def _cell(name: str, value: object) -> str:
-    if name == "cost_micro":
+    if name in {"cost_micro", "estimated_micro"}:
         return "unknown" if value is None else f"{int(str(value)) / _MICRO:,.6f}"
     nobody = "unattributed" if name == "agent" else "none"
     return f"{value:,}" if isinstance(value, int) else plain(value) or nobody

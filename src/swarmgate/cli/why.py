@@ -122,9 +122,12 @@ def _ended(attempt: dict[str, Any]) -> str:
     """Status, use and price of an attempt."""
     told = [f"status {attempt['status']}" if attempt["status"] else "no answer"]
     if attempt["prompt_tokens"] is not None:
-        told.append(f"{attempt['prompt_tokens']:,} tokens in, {attempt['output_tokens'] or 0:,} out")
+        about = "about " if attempt["estimated"] else ""
+        told.append(f"{about}{attempt['prompt_tokens']:,} tokens in, {attempt['output_tokens'] or 0:,} out")
     money = attempt["cost_micro"]
     told.append("cost unknown" if money is None else f"cost {money / _MICRO:,.6f} USD")
+    if attempt["estimated"]:
+        told.append("estimated, since the target did not tell what it used")
     if not attempt["sent"]:
         told.append("no byte of it had left")
     if attempt["reason"]:

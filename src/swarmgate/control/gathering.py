@@ -76,7 +76,7 @@ class Gathering:
         for intent in list(self._open.intents.values()):
             fate = UNRECORDED if intent.seq < self._open.gap_seq else CRASH
             self._complete(intent, {"fate": fate, "kind": fate, "ended_ms": at_ms})
-            self._count(intent, at_ms, (1, 0, 0, 0, 0, 0, 1))
+            self._count(intent, at_ms, (1, 0, 0, 0, 0, 0, 1, 0, 0))
             self._end_call(intent.call, at_ms, (fate, ""), intent.attempt)
         self._open.intents.clear()
 
@@ -134,7 +134,8 @@ class Gathering:
             used = {"prompt_tokens": prompt, "output_tokens": output, "cached_tokens": cached, "cost_micro": cost}
             self._complete(intent, _ended(row) | used)
             spent = (prompt or 0, output or 0, cached or 0, cost or 0, int(cost is None and row.sent))
-            self._count(intent, row.at_ms, (int(row.sent), int(row.kind == ANSWERED), *spent))
+            guessed = ((prompt or 0) + (output or 0), cost or 0) if row.estimated else (0, 0)
+            self._count(intent, row.at_ms, (int(row.sent), int(row.kind == ANSWERED), *spent, *guessed))
         if row.end:
             self._end_call(row.call, row.at_ms, (row.end, row.end_reason), row.attempt)
         if row.out_ms:
@@ -315,6 +316,7 @@ _NOT_ENDED: Final[Values] = {
     "sent_bytes": 0,
     "got_bytes": 0,
     "cost_micro": None,
+    "estimated": False,
 }
 
 
@@ -332,6 +334,7 @@ def _ended(row: rows.Note) -> Values:
         "took_ms": row.took_ms,
         "sent_bytes": row.sent_bytes,
         "got_bytes": row.got_bytes,
+        "estimated": row.estimated,
     }
 
 

@@ -47,11 +47,12 @@ def shown_money(micro: int | None) -> str:
     return "unknown" if micro is None else f"{micro / 1_000_000:,.6f}"
 
 
-def _shown_cost(micro: int, unknown: int) -> str:
-    """A sum, and how many sends are not in it because nobody knows what they cost."""
+def _shown_cost(micro: int, estimated: int, unknown: int) -> str:
+    """A sum, how much of it is for tokens that were not told, and how many sends are not in it because nobody knows what they cost."""
     if unknown and not micro:
         return shown_money(None)
-    return shown_money(micro) + (f", and {unknown:,} sends of unknown cost" if unknown else "")
+    of_it = f", of which {shown_money(estimated)} estimated" if estimated else ""
+    return shown_money(micro) + of_it + (f", and {unknown:,} sends of unknown cost" if unknown else "")
 
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -141,7 +142,7 @@ def summary(story: PostMortem) -> list[tuple[str, str]]:
             "price of politeness",
             f"{_shown_hours(story.waited_hours)} waited, {_shown_hours(story.asked_hours)} told to wait",
         ),
-        ("cost, USD", _shown_cost(story.cost_micro, story.unpriced)),
+        ("cost, USD", _shown_cost(story.cost_micro, story.estimated_micro, story.unpriced)),
         ("cut off by a crash of the gate", f"{story.crashed:,}"),
     ]
 

@@ -29,7 +29,7 @@ class PostMortem:
     """
     One target's story; `windows` are rows of sent, refused by the target, put off by us.
 
-    Waited hours: in line before a send, before being put off, and as told when put off.
+    Waited hours: in line before a send, before being put off, and as told when put off. `estimated_micro` of the cost are for tokens that the target did not tell.
     """
 
     target: str
@@ -41,6 +41,7 @@ class PostMortem:
     waited_hours: float
     asked_hours: float
     cost_micro: int
+    estimated_micro: int
     unpriced: int
     crashed: int
     rulings: list[Ruling]
@@ -68,7 +69,8 @@ class _Sums:
         self._free_of_cache = free_of_cache
         self._named = frozenset(named)
         self._windows = windows
-        self.sent = self.refused = self.waited_ms = self.cost_micro = self.unpriced = self.crashed = 0
+        self.sent = self.refused = self.waited_ms = self.unpriced = self.crashed = 0
+        self.cost_micro = self.estimated_micro = 0
         self.bands = Bands()
         self.spells = spells
         self.moments = Moments(windows.begin_of)
@@ -94,6 +96,7 @@ class _Sums:
             self.unpriced += 1
         else:
             self.cost_micro += row["cost_micro"]
+            self.estimated_micro += row["cost_micro"] if row["estimated"] else 0
         self.bands.add(row)
         self.spells.add(row)
         self.moments.add(row)
@@ -126,6 +129,7 @@ def post_mortem(ledger: Ledger, host: str, span: Span, free_of_cache: Collection
             (sums.waited_ms + sum(row["waited_ms"] for row in deferrals)) / HOUR_MS,
             sum(row["asked_ms"] for row in deferrals) / HOUR_MS,
             sums.cost_micro,
+            sums.estimated_micro,
             sums.unpriced,
             sums.crashed,
             found,

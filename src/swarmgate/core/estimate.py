@@ -16,6 +16,10 @@ FIRST_TOKENS: Final = 1_024
 LIKELY_PERCENT, LONGEST_PERCENT = 90, 99
 USUAL_OUTPUT_TOKENS: Final = 2_048  # of a call that does not limit its output, at least
 TOKENS_A_WEIGHT, MOST_WEIGHT, USUAL_WEIGHT = 64, 2_048, 256  # of prompts: each weighs what it takes
+BYTES_PER_TOKEN: Final = 4  # English prose and JSON; what was underestimated is charged when the usage is known
+LONGEST_PIECE: Final = (
+    10  # bytes of a text that is one token; of recorded streams with a token in each piece the mean is 5
+)
 MOST_KINDS: Final = 4_096  # of models and task types; callers name both, so further ones share one histogram
 
 
@@ -104,6 +108,15 @@ def charged(charge: Charge, prompt: int, allowed: int, likely: OutputEstimate) -
         return prompt + (allowed or likely.likely), 0
     prompt = -(-prompt * likely.fresh_permille // 1_000)
     return prompt, likely.reserve(allowed)
+
+
+def generated(pieces: int, text: int) -> int:
+    """
+    Tokens of a stream that nobody counted, of so many pieces and bytes of text.
+
+    Most providers send a token in each piece (OpenAI and what is like it), some send more at once (Anthropic, Mistral, Gemini).
+    """
+    return text // BYTES_PER_TOKEN if text > LONGEST_PIECE * pieces else pieces
 
 
 def common_charge(charges: Iterable[Charge]) -> Charge:

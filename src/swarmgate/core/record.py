@@ -202,6 +202,7 @@ class Call:
         "answer_lost",
         "arrived_ms",
         "asked_ms",
+        "asked_tokens",
         "asked_turn",
         "asks",
         "attempt",
@@ -224,6 +225,7 @@ class Call:
         "keyed",
         "lease",
         "least_tokens",
+        "likely_tokens",
         "listens_until_ms",
         "model",
         "money",
@@ -244,6 +246,7 @@ class Call:
         "rung_tries",
         "rungs",
         "score",
+        "seen",
         "sent_ms",
         "spared",
         "standing",
@@ -267,6 +270,7 @@ class Call:
     room: Room
     client: object  # handles of the adapters, opaque here
     wire: object
+    seen: object  # of its newest attempt that was given up
     # Who wants it, and what it is.
     id: str
     ticket: str  # its own id; a repeat of a deferred call carries the first one's
@@ -288,6 +292,8 @@ class Call:
     money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
     costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
+    asked_tokens: int  # of its prompt, as estimated, whatever of it counts; 0 = nobody read it, or nobody bills it
+    likely_tokens: int  # of its output, whoever counts them
     least_tokens: int  # what its prompt certainly has, where that is more than its first rung's window; else 0
     arrived_ms: int
     deadline_ms: int
@@ -350,10 +356,12 @@ class Call:
         self.streams = True
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
         self.prompt = self.reserve = self.spared = self.money = self.output = 0
-        self.context_tokens = self.least_tokens = 0
+        self.context_tokens = self.least_tokens = self.asked_tokens = self.likely_tokens = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0
         self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()
-        self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = None
+        self.times = self.caps = self.route = self.denied = self.end = self.reason = self.client = self.wire = (
+            self.seen
+        ) = None
 
     def __repr__(self) -> str:
         where = self.route.key if self.route else "-"

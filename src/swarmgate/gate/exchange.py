@@ -14,18 +14,23 @@ from swarmgate.core.events import GivenUp, Lost, LostKind
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.facts.prices import PriceBook
+from swarmgate.gate.answer_shape import UNKNOWN
 from swarmgate.gate.dead_letters import DeadLetters
 from swarmgate.gate.delivery import Deliveries
 from swarmgate.gate.once import Once
-from swarmgate.gate.taps import NO_USAGE, Usage
+from swarmgate.gate.taps import NO_USAGE
 from swarmgate.gate.till import Till
 from swarmgate.http1.upstreams import Origin, Upstreams, Waiter
-from swarmgate.ports import Fire, Told
+from swarmgate.ports import AttemptFacts, Fire, Told
 
 PROGRESS_MS: Final = 5_000
 _DEAD_LETTERED: Final = End.DEAD_LETTERED  # an enumeration takes 0.1 us to look a member up
 _ENDLESS: Final = GivenUp(Reason.TARGET_ENDLESS)
 REMEMBERED: Final = 1_024  # calls that ended lately
+Ended = deque[
+    tuple[Call, tuple[int, int], bool]
+]  # calls that ended, the tokens in and out of each, and whether that is an estimate
+NOTHING_SEEN: Final = AttemptFacts()
 Clocks = tuple[Callable[[], int], Callable[[], int]]  # (monotonic ms, seconds of the wall clock)
 
 
@@ -114,6 +119,10 @@ class Exchanges:
         exchange, call.wire = call.wire, None
         if exchange is not None:
             exchange.drop()  # type: ignore[attr-defined]  # see connect
+            if call.sent_ms:
+                facts: AttemptFacts = exchange.facts()  # type: ignore[attr-defined]  # see connect
+                if facts.output_tokens != UNKNOWN:
+                    call.seen = facts
 
     def sweep(self) -> None:
         """
@@ -136,10 +145,10 @@ class Exchanges:
 
 
 class Callers:
-    """ports.Client: what the pump asks of callers, whoever they are; `ended` has the newest calls and their usage, last."""
+    """ports.Client: what the pump asks of callers, whoever they are; `ended` has the newest last."""
 
     def __init__(self) -> None:
-        self.ended: deque[tuple[Call, Usage]] = deque(maxlen=REMEMBERED)
+        self.ended: Ended = deque(maxlen=REMEMBERED)
         self.letters: DeadLetters | None = None  # where there is a state folder
         self.once: Once | None = None  # keyed writes, where there is a control process to keep them on file
 
@@ -157,4 +166,16 @@ class Callers:
         if self.once is not None and call in self.once.open:
             whole = answer.end is End.ANSWERED or (answer.end is End.FAILED and getattr(exchange, "whole", False))
             self.once.ended(call, answer, is_theirs=whole)
-        self.ended.append((call, getattr(exchange, "usage", NO_USAGE)))
+        usage = getattr(exchange, "usage", NO_USAGE)
+        estimated = False
+        if UNKNOWN in usage and call.sent_ms:
+            usage, estimated = seen_of(call, exchange)
+        self.ended.append((call, usage, estimated))
+
+
+def seen_of(call: Call, exchange: object) -> tuple[tuple[int, int], bool]:
+    """Tokens in and out of a call's newest attempt, which its target did not tell, and whether they are an estimate."""
+    facts = NOTHING_SEEN if exchange is None else exchange.facts()  # type: ignore[attr-defined]  # ports know no surface
+    if facts.output_tokens == UNKNOWN and isinstance(call.seen, AttemptFacts):
+        facts = call.seen  # it was given up, or one before it was, and this one never left
+    return (facts.prompt_tokens, facts.output_tokens), facts.estimated

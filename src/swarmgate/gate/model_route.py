@@ -34,6 +34,7 @@ from swarmgate.gate.target import without_credentials
 from swarmgate.gate.till import is_capped
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
+from swarmgate.providers.dialect import EMBEDDINGS
 
 PATHS: Final = {
     b"/v1/chat/completions": "generate",
@@ -208,6 +209,8 @@ class ModelRoutes:
         if generates:
             relay.outputs = likely = self._outputs.of(peeked.model, identity.step.task_type)
             call.output = allowed or likely.longest
+            call.asked_tokens = prompt
+            call.likely_tokens = allowed if 0 < allowed < likely.likely else likely.likely
             charge = rungs[0].charge if len(rungs) == 1 else common_charge([rung.charge for rung in rungs])
             call.prompt, call.reserve = charged(charge, prompt, allowed, likely)
             call.spared = max(0, prompt - call.prompt)
@@ -215,6 +218,7 @@ class ModelRoutes:
                 call.least_tokens = least_tokens(peeked, rungs[0])
         else:
             call.prompt = prompt
+            call.asked_tokens = prompt if surface == EMBEDDINGS else 0  # nobody bills a count of tokens
         if call.form:
             call.too_small = too_small(call, desk.served.cell_of)
         return call

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.estimate import BYTES_PER_TOKEN
 from swarmgate.gate.peeked import LONG_BYTES, MOST_COPIED_BYTES, OPTIONS, Body, Peeked
 
-BYTES_PER_TOKEN: Final = 4  # English prose and JSON; what was underestimated is charged when the usage is known
 MOST_TOKENS: Final = 1 << 40
 MOST_MEMBERS: Final = 256  # of the top level; APIs have some thirty
 MOST_NAME: Final = 256  # characters in a member's name

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from swarmgate.core.price import NO_COUNT
 from swarmgate.gate.answer_shape import UNKNOWN, Counts, Shape, decode_answer, decode_counts, decode_shape
+from swarmgate.gate.pieces import FAR, Pieces
 from swarmgate.providers.errors import Failure, failure_at
 
 MOST_CARRIED_BYTES: Final = 64 * 1024
@@ -113,10 +114,10 @@ class StreamTap:
     A stream of server-sent events.
 
     `begun` = content was in it; `finished` = its last event was; `carry` holds an event whose end has not come. `places`
-    are those where the dialect's events may hold an error.
+    are those where the dialect's events may hold an error. `pieces`: how its content is cut.
     """
 
-    __slots__ = ("_places", "begun", "cached", "carry", "failure", "finished", "usage")
+    __slots__ = ("_places", "begun", "cached", "carry", "failure", "finished", "pieces", "usage")
 
     def __init__(self, places: tuple[str, ...] = _PLACES) -> None:
         self._places = places
@@ -124,20 +125,25 @@ class StreamTap:
         self.cached: Cached = NO_CACHE
         self.failure: Failure | None = None
         self.carry = bytearray()
+        self.pieces = Pieces()
         self.begun = False
         self.finished = False
 
     def feed(self, payload: bytes) -> None:
         """Look at the events that became whole; one that is too long to hold is passed over."""
-        carry = self.carry
+        carry, pieces = self.carry, self.pieces
         unseen = max(0, len(carry) - LONGEST_END + 1)  # what was searched once is not searched again
         carry += payload
         begins = 0
         for end in SSE_END.finditer(carry, unseen):
-            event = bytes(carry[begins : end.start()])
+            event, length = bytes(carry[begins : end.start()]), end.end() - begins
             begins = end.end()
             if not self.begun or any(mark in event for mark in _MARKS):
                 self._look(event)
+            if pieces.wrap:
+                pieces.count += not event.startswith(b":")
+            else:
+                pieces.measure(data_of(event) if self.begun else b"", length)
         del carry[:begins]
         if len(carry) > MOST_CARRIED_BYTES:
             carry.clear()
@@ -148,6 +154,10 @@ class StreamTap:
         self.feed(events)
         self.close()
         self.carry = half
+
+    def flowed(self, count: int, came: int) -> int:
+        """Tokens of so many pieces and bytes in all; -1 = nobody can see."""
+        return self.pieces.tokens(count, came - len(self.carry))
 
     def close(self) -> None:
         """The body is whole: what is carried is its last event, blank line or not."""
@@ -194,6 +204,12 @@ class SealedTap(StreamTap):
     def feed(self, payload: bytes) -> None:
         """Nothing can be seen in it."""
         self.begun = self.finished = bool(payload) or self.begun
+        self.pieces.wrap = FAR
+        self.pieces.count += 1
+
+    def flowed(self, count: int, came: int) -> int:  # noqa: ARG002  as any stream's
+        """Nor how much of it."""
+        return -1
 
 
 def _find_failure(raw: bytes, places: tuple[str, ...]) -> Failure | None:

@@ -17,6 +17,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call
 from swarmgate.gate.answer_shape import UNKNOWN
 from swarmgate.gate.exchange import Exchanges
+from swarmgate.gate.pieces import FAR, Pieces, reckoned
 from swarmgate.gate.taps import (
     ABSURD,
     NO_CACHE,
@@ -42,7 +43,7 @@ TAIL_BYTES: Final = 4 * 1024
 MOST_ANSWER_BYTES: Final = 256 * 1024 * 1024  # of a model, whatever its head says
 OK: Final = classify(Signal(status=200))
 OURS: Final = frozenset({Reason.TARGET_KEY_REFUSED, Reason.TARGET_NO_MONEY})  # what is said of them may hold the key
-_COMMENT: Final = ord(":")
+_BLANK_LINE: Final = b"\n\n"
 _JSON_ENDS: Final = b"}\n\n"  # how an event ends that is not the last word of its stream
 _PLAIN: Final = b"identity"
 _NOTHING: Usage = (0, 0)
@@ -60,6 +61,7 @@ class Attempt(Wire):
         "_caller",
         "_is_open",
         "_tail",
+        "_two",
         "_write",
         "allowed",
         "beyond",
@@ -81,7 +83,8 @@ class Attempt(Wire):
         self._write: Callable[[bytes], None] | None = None
         self._caller: Answering | None = None  # whose `write_chunk` that is, unless somebody stands between
         self._is_open = True  # every payload is looked at: an event has begun and not ended, or the answer has none
-        self.events = self.seen = 0  # payloads with content, and how many of them were reported
+        self.events = self.seen = 0  # pieces of content, and how many of them were reported
+        self._two = FAR  # bytes from which on a payload may have two pieces
         self.target = target
         self.stream: StreamTap | None = None  # the answer is a stream of events
         self.held: list[bytes] = []
@@ -131,10 +134,10 @@ class Attempt(Wire):
             caller.write_chunk(payload)  # compiled, a method that is known costs less than a callable
         else:
             write(payload)
-        if payload[0] != _COMMENT:
-            self.events += 1
         if self._is_open or payload[-3:] != _JSON_ENDS or _may_matter(payload) or _DONE in payload:
             self._listen(payload)
+        else:
+            self.events += 1 if len(payload) < self._two else payload.count(_BLANK_LINE)
 
     def on_end(self) -> None:
         """The answer is whole: say what it means."""
@@ -186,7 +189,11 @@ class Attempt(Wire):
         """From now on payloads go to the caller, or to `write` before it; what is held has been taken."""
         self._tail = self.body[-TAIL_BYTES:]
         self.held.clear()
-        self._is_open = self.stream is None or bool(self.stream.carry)
+        stream = self.stream
+        self._is_open = stream is None or bool(stream.carry)
+        if stream is not None:
+            self.events = stream.pieces.count
+            self._measure(stream.pieces)
         self.progress_ms = self.content_ms = self._exchanges.now_ms()
         self._exchanges.live.add(self)
         self._write = write or end.write_chunk
@@ -194,17 +201,25 @@ class Attempt(Wire):
 
     def facts(self) -> AttemptFacts:
         """What is known of the attempt by now (ports.Told)."""
-        head, stream = self.head, self.stream
-        if stream is None:
-            prompt, output = self.usage
-        else:
-            prompt, output = self._believed(stream.usage)
-        cached, apart = self.cached
+        head, (prompt, output), (cached, apart) = self.head, self.usage, self.cached
+        status = 0 if head is None else head.status
+        estimated = False
+        if status >= 400:
+            prompt, output = max(0, prompt), max(0, output)  # nobody bills an error
+        elif self.sent and UNKNOWN in {prompt, output}:
+            told = self.usage if self.stream is None else self._believed(self.stream.usage)
+            prompt, output, estimated = reckoned(self.call, told, self._flowed())
         if prompt >= 0:
             prompt += apart
-        status = 0 if head is None else head.status
-        told = (status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes)
-        return tuple.__new__(AttemptFacts, told)  # without the Python code of a named tuple's constructor
+        seen = (status, prompt, output, cached, self.content_ms, self.sent_bytes, self.got_bytes, estimated)
+        return tuple.__new__(AttemptFacts, seen)  # without the Python code of a named tuple's constructor
+
+    def _flowed(self) -> int:
+        """Tokens of output that came by now, as far as they can be seen; -1 = they cannot, and what is likely was made."""
+        stream = self.stream
+        if stream is not None:
+            return stream.flowed(stream.pieces.count if self._write is None else self.events, self.got_bytes)
+        return 0 if self.call.streams and self.head is None else -1
 
     def used(self) -> int:
         """Units of output not yet reported, and prompt beyond its estimate; UNKNOWN if an answer did not say."""
@@ -250,7 +265,7 @@ class Attempt(Wire):
 
     def report(self, now_ms: int) -> None:
         """Tell the core what flowed; silence that is our own doing counts as flow."""
-        flowed = self.events - self.seen
+        flowed = max(0, self.events - self.seen)
         if flowed or self.paused:
             self.progress_ms = now_ms
             self.seen = self.events
@@ -269,9 +284,20 @@ class Attempt(Wire):
         stream = self.stream
         if stream is None:
             self._tail = (self._tail + payload)[-TAIL_BYTES:]
+            self.events += 1
         else:
+            pieces = stream.pieces
+            before = pieces.count
             stream.feed(payload)
+            self.events += pieces.count - before
             self._is_open = bool(stream.carry)
+            self._measure(pieces)
+
+    def _measure(self, pieces: Pieces) -> None:
+        """Every payload is looked at until it is known how its content is wrapped."""
+        self._two = pieces.wrap * 3 // 2
+        if not pieces.wrap:
+            self._is_open = True
 
     def _look(self, payload: bytes) -> None:
         """Has content begun, or is the answer too long to hold on to it."""
@@ -307,8 +333,10 @@ class Attempt(Wire):
             self.usage = self._believed(read_tail(self._tail))
         else:
             stream.close()
-            self.usage, failure = self._believed(stream.usage), stream.failure
+            failure = stream.failure
             broken = not stream.finished and failure is None
+            if stream.finished or (failure is not None and self._write is None):
+                self.usage = self._believed(stream.usage)  # else more may have been made than it told by then
             if self._write is not None and (broken or self.usage[1] < 0):
                 self.report(self._exchanges.now_ms())  # where nobody counts it, what flowed does
             if broken:

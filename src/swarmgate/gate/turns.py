@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from swarmgate.core.context import Cut, Turn
 from swarmgate.core.errors import BadInput
-from swarmgate.gate.peek import BYTES_PER_TOKEN, peek
+from swarmgate.core.estimate import BYTES_PER_TOKEN
+from swarmgate.gate.peek import peek
 from swarmgate.gate.peeked import Peeked
 from swarmgate.providers.dialect import CHAT, MESSAGES
 

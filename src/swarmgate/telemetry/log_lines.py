@@ -50,6 +50,7 @@ def _note(row: rows.Note) -> Line:
         "took_ms": row.took_ms,
         "prompt_tokens": max(0, row.prompt_tokens),  # below 0 nobody said, and that is no number to add up
         "output_tokens": max(0, row.output_tokens),
+        "estimated": row.estimated,
     }
 
 

@@ -67,6 +67,7 @@ def _attributes(intent: rows.Intent, note: rows.Note) -> dict[str, AttributeValu
         "error.type": "" if note.kind == "ok" else note.kind,
         "gen_ai.usage.input_tokens": note.prompt_tokens,
         "gen_ai.usage.output_tokens": note.output_tokens,
+        "swarmgate.usage_estimated": note.estimated or "",
         "swarmgate.request_id": intent.call,
         "swarmgate.key_id": intent.key,
         "swarmgate.attempt": intent.attempt,

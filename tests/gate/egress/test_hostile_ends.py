@@ -147,7 +147,7 @@ def test_hi_11_what_was_judged_is_what_is_called_and_what_is_on_record(target, p
     async def act(on):
         host = "a.org" if target.startswith("http") else "gate"
         answer = await on.caller.ask("GET", target, {"host": host})
-        ((call, _),) = on.gate.callers.ended
+        ((call, *_),) = on.gate.callers.ended
         return answer.status, call.rungs[0].target, on.world.hits
 
     status, judged, (hit,) = run(act)
@@ -196,7 +196,7 @@ def test_hi_12_what_is_ours_is_neither_stripped_nor_forged_nor_passed_on(door):
 
     async def act(on):
         answer = await on.caller.ask("GET", target, said)
-        ((call, _),) = on.gate.callers.ended
+        ((call, *_),) = on.gate.callers.ended
         other = await on.caller.ask("GET", target, {"host": host, "x-swarmgate-team": "theirs"})
         return answer.status, call.step.agent, other.status, on.world.hits
 

@@ -51,7 +51,7 @@ def test_p12_what_says_enough_goes_also_as_the_user_of_a_proxys_url(door, header
             text=ASKED + FAST.replace("[egress]", '[egress]\nports = [80, 443]\nconnect = "tunnel"')
         ) as on:
             answer = await on.caller.ask(method, target, usual | headers)
-            calls = [*on.gate.pump.open, *(call for call, _ in on.gate.callers.ended)]
+            calls = [*on.gate.pump.open, *(call for call, *_ in on.gate.callers.ended)]
             return answer.status, [call.step[:3] for call in calls], on.gate.desk.unattributed
 
     assert asyncio.run(play()) == (200, [("a1", "", "g1")], 0)

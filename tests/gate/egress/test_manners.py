@@ -55,7 +55,7 @@ def test_an_agent_s_key_for_the_gate_goes_to_nobody():
         answers = [await on.caller.ask("GET", "/to/http/a.org/", one) for one in shown]
         both = await on.caller.ask("GET", "/to/http/a.org/", {"x-swarmgate-key": key, "authorization": "Bearer theirs"})
         beyond = await on.caller.ask("GET", "/to/http/api.c.net/", {"x-swarmgate-key": key})
-        return [*answers, both], beyond, on.world.hits, [call.team for call, _ in on.gate.callers.ended]
+        return [*answers, both], beyond, on.world.hits, [call.team for call, *_ in on.gate.callers.ended]
 
     answers, beyond, hits, teams = run(act)
     assert [one.status for one in answers] == [200] * 5

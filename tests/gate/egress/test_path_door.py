@@ -44,7 +44,7 @@ def test_a_request_reaches_its_host_as_it_came():
 def test_who_asked_stands_in_the_evidence():
     async def act(on):
         await on.caller.ask("GET", "/as/agent=a1,goal=g2/to/http/a.org/", {"x-swarmgate-step": "s3"})
-        ((call, _),) = on.gate.callers.ended
+        ((call, *_),) = on.gate.callers.ended
         return call
 
     call = run(act)

@@ -59,7 +59,7 @@ def test_ten_for_a_free_host_start_while_a_thousand_wait_for_their_time():
             back = await coming
             for caller in callers + late:
                 caller.close()
-            served = [call for call, _ in gate.callers.ended if call.end.value == "answered"]
+            served = [call for call, *_ in gate.callers.ended if call.end.value == "answered"]
             came = [int(hit.path[1:]) for hit in on.world.hits if hit.host == "a.org"]
             return tickets, ready, before, back, came, served
 

@@ -267,7 +267,7 @@ def test_calls_are_told_while_they_run_wait_and_after_they_ended():
     assert nobody["calls"] == []
     assert (alive["state"], alive["calls"], alive["last_heard_ms"]) == ("running", {"running": 2, "queued": 1}, None)
     assert (one["state"], one["end"], one["attempts"], one["step"]) == ("ended", "answered", 1, "s1")
-    assert one["usage"] == {"prompt_tokens": 9, "output_tokens": 3}
+    assert one["usage"] == {"prompt_tokens": 9, "output_tokens": 3, "estimated": False}
     assert (len(ended["calls"]), ended["left_off"]) == (1, 2)
     assert idle["state"] == "idle"
     assert idle["last_heard_ms"] >= 0
@@ -280,7 +280,7 @@ def test_a_stream_tells_its_totals_after_its_end():
             return await read(client, f"calls/{answer.headers['x-request-id']}")
 
     one = run(scene)
-    assert (one["streamed"], one["usage"]) == (True, {"prompt_tokens": 9, "output_tokens": 3})
+    assert (one["streamed"], one["usage"]) == (True, {"prompt_tokens": 9, "output_tokens": 3, "estimated": False})
 
 
 def test_llm_gateways_75_a_queued_agent_hears_what_it_waits_for():

@@ -1,11 +1,12 @@
 """
 `/calls` by state, `/calls/ID` with what a call came to, `/alive` for heartbeats.
 
-Open calls are the pump's own; of the ended ones the newest are remembered, with the usage that their target told.
+Open calls are the pump's own; of the ended ones the newest are remembered, with the usage that their target told, or
+the estimate where it did not.
 Nothing is counted for these views while calls run.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
@@ -14,7 +15,7 @@ from swarmgate.core.price import Used, cost_micro
 from swarmgate.core.record import Call, State
 from swarmgate.core.scope import Scope
 from swarmgate.facts.prices import PriceBook, is_read, listed
-from swarmgate.gate.taps import NO_USAGE, Usage
+from swarmgate.gate.exchange import Ended, seen_of
 from swarmgate.gate.view.surface import Query, number, words
 from swarmgate.gate.view.viewer import is_own
 
@@ -24,8 +25,6 @@ MOST_ROWS = 1_000
 MOST_AGENTS = 20_000
 INDEX_MS = 250
 LONGEST_AGENT = 128
-
-Ended = deque[tuple[Call, Usage]]  # newest last
 
 
 class Calls:
@@ -45,7 +44,7 @@ class Calls:
         if state and state not in STATES:
             raise BadInput("state", f"{state[:20]!r} is none; say {', '.join(STATES)}")
         most = number("limit", limit, 1, MOST_ROWS, USUAL_ROWS)
-        ended = (call for call, _ in reversed(self._ended)) if state in {"", "ended"} else ()
+        ended = (call for call, *_ in reversed(self._ended)) if state in {"", "ended"} else ()
         opened = reversed(list(self._open)) if state != "ended" else ()
         now_ms = self._now_ms()
         found = [
@@ -66,20 +65,21 @@ class Calls:
         now_ms = self._now_ms()
         for call in self._open:
             if call.id == identity and is_own(viewer, call):
-                return call_row(call, now_ms) | self._totals(call, getattr(call.wire, "usage", NO_USAGE))
-        for call, usage in reversed(self._ended):
+                return call_row(call, now_ms) | self._totals(call, *seen_of(call, call.wire))
+        for call, usage, estimated in reversed(self._ended):
             if call.id == identity and is_own(viewer, call):
-                return call_row(call, now_ms) | self._totals(call, usage)
+                return call_row(call, now_ms) | self._totals(call, usage, estimated)
         return None
 
-    def _totals(self, call: Call, usage: Usage) -> dict[str, object]:
-        """Tokens and their cost; None = not known, never 0."""
+    def _totals(self, call: Call, usage: tuple[int, int], estimated: bool) -> dict[str, object]:
+        """Tokens and their cost; None = not known, never 0; `estimated` = the target did not tell all of them."""
         prompt, output = usage
         return {
             "estimate": {"prompt_tokens": call.prompt, "output_tokens": call.reserve},
             "usage": {
                 "prompt_tokens": None if prompt < 0 else prompt,
                 "output_tokens": None if output < 0 else output,
+                "estimated": estimated,
             },
             "cost_micro_usd": self._costs.of(call, usage),
             "streamed": call.committed,
@@ -101,8 +101,8 @@ class Costs:
         self._aside = aside
         self._has_asked = False
 
-    def of(self, call: Call, usage: Usage) -> int | None:
-        """Micro-dollars; None where nobody knows the price, or the target told no usage."""
+    def of(self, call: Call, usage: tuple[int, int]) -> int | None:
+        """Micro-dollars; None where nobody knows the price, or the usage."""
         rung = call.rungs[call.rung]
         model, used = rung.model or call.model, Used(*usage)
         if min(usage) < 0 or not model:

@@ -11,8 +11,9 @@ from swarmgate.core.compiler import Published
 from swarmgate.core.ladders import Ladders
 from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.desk import Desk
+from swarmgate.gate.exchange import Ended
 from swarmgate.gate.view.budgets import Budgets
-from swarmgate.gate.view.calls import Calls, Costs, Ended, Heartbeats
+from swarmgate.gate.view.calls import Calls, Costs, Heartbeats
 from swarmgate.gate.view.directory import Directory
 from swarmgate.gate.view.events import Events
 from swarmgate.gate.view.finder import ModelFinder

@@ -196,7 +196,7 @@ class FileJournal:
 
     def _write_note(self, call: Call, note: Note, left: _Left, end: str, end_reason: str) -> None:
         wire, parts = left
-        status, prompt, output, cached, content_at_ms, sent_bytes, got_bytes = wire.facts()
+        status, prompt, output, cached, content_at_ms, sent_bytes, got_bytes, estimated = wire.facts()
         outcome, writer = note.outcome, self.writer
         beyond = self._said.beyond(self.book, parts) if parts else NONE
         writer.sequence = seq = writer.sequence + 1
@@ -222,6 +222,7 @@ class FileJournal:
                 end,
                 end_reason,
                 beyond,
+                estimated,
             )
         )
         if beyond and self._said.is_low:

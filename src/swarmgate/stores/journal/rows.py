@@ -74,7 +74,7 @@ class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
     """
     An attempt ended, as its file has it: `Note` says what the words mean. `content_at_ms` is an instant, 0 = none.
 
-    `charges` are units that counters took beyond what intents said (budget, units).
+    `charges` are units that counters took beyond what intents said (budget, units). `estimated`: as `Note` says.
     """
 
     seq: int
@@ -96,13 +96,14 @@ class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
     end: str = ""
     end_reason: str = ""
     charges: tuple[tuple[str, int], ...] = ()
+    estimated: bool = False
 
 
 class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
     """
     An attempt ended: `kind` of core/outcome.py, `reason` of core/reasons.py, `end` if the call ended with it.
 
-    `used` = units of output charged; tokens as the target told them. `content_ms` = from the send to the first content,
+    `used` = units of output charged; tokens as the target told them, or, where it did not tell all of them, `estimated`. `content_ms` = from the send to the first content,
     `took_ms` = to the end, `queue_ms` = from arrival to the send. `sent` = a byte of the request had left.
     `out_ms` = for how long it put its key out of use, -1 = until a person acts.
     """
@@ -134,6 +135,7 @@ class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
     end: str = ""
     end_reason: str = ""
     charges: tuple[tuple[str, int], ...] = ()
+    estimated: bool = False
 
 
 class Blocked(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -356,4 +358,5 @@ def noted(done: Done, intent: Intent | None) -> Note:
         said.team,
         done.end,
         done.end_reason,
+        estimated=done.estimated,
     )

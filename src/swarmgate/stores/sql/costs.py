@@ -12,10 +12,9 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, case, func, select
 
 from swarmgate.stores.sql.reading import Span
-from swarmgate.stores.sql.tables import attempts, calls, usage
+from swarmgate.stores.sql.tables import USAGE_SUMS, attempts, calls, usage
 
 GROUPS: Final = ("team", "agent", "task", "task_type", "target", "model", "key")
-SUMS: Final = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
 HOUR_MS: Final = 3_600_000
 _LONGEST_MS: Final = 2 * HOUR_MS  # of an attempt; a call may last one hour unless its caller says otherwise
 _OF_CALLS: Final = frozenset({"team", "agent", "task", "task_type"})
@@ -30,9 +29,9 @@ def costs(link: Connection, by: str, span: Span) -> list[dict[str, Any]]:
     found: dict[str, list[int]] = {}
     for statement in _parts(link, by, span):
         for name, *sums in link.execute(statement):
-            known = found.setdefault(name, [0] * len(SUMS))
+            known = found.setdefault(name, [0] * len(USAGE_SUMS))
             found[name] = [one + more for one, more in zip(known, sums, strict=True)]
-    told = [{"name": name, **dict(zip(SUMS, sums, strict=True))} for name, sums in found.items()]
+    told = [{"name": name, **dict(zip(USAGE_SUMS, sums, strict=True))} for name, sums in found.items()]
     return sorted(told, key=lambda row: (-row["cost_micro"], -row["attempts"], row["name"]))
 
 
@@ -56,20 +55,23 @@ def _parts(link: Connection, by: str, span: Span) -> Iterator[Select[Any]]:
 
 def _hours(by: str, span: Span) -> Select[Any]:
     column = _key(usage.c.target, usage.c.key) if by == "key" else usage.c[by]
-    sums = [func.sum(usage.c[name]) for name in SUMS]
+    sums = [func.sum(usage.c[name]) for name in USAGE_SUMS]
     return select(column, *sums).where(usage.c.hour_ms >= span.from_ms, usage.c.hour_ms < span.to_ms).group_by(column)
 
 
 def _single(by: str, span: Span) -> Select[Any]:
     """As control/gathering.py adds attempts up: one without an answer has no use, and one without a price no cost."""
     column = _key(attempts.c.target, attempts.c.key) if by == "key" else (calls if by in _OF_CALLS else attempts).c[by]
-    left, cost = attempts.c.sent.is_(True), attempts.c.cost_micro
+    left, cost, guessed = attempts.c.sent.is_(True), attempts.c.cost_micro, attempts.c.estimated.is_(True)
+    tokens = func.coalesce(attempts.c.prompt_tokens, 0) + func.coalesce(attempts.c.output_tokens, 0)
     sums = [
         func.sum(case((left, 1), else_=0)),
         func.sum(case((attempts.c.kind == "ok", 1), else_=0)),
-        *(func.sum(func.coalesce(attempts.c[name], 0)) for name in SUMS[2:5]),
+        *(func.sum(func.coalesce(attempts.c[name], 0)) for name in USAGE_SUMS[2:5]),
         func.sum(func.coalesce(cost, 0)),
         func.sum(case((left & cost.is_(None), 1), else_=0)),
+        func.sum(case((guessed, tokens), else_=0)),
+        func.sum(case((guessed, func.coalesce(cost, 0)), else_=0)),
     ]
     return (
         select(column, *sums)

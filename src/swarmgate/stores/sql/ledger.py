@@ -74,9 +74,12 @@ class Ledger:
         except FILE_ERRORS as error:
             ledger.close()
             raise BadInput(str(path), f"cannot be read: {said(error)}") from None
-        if version not in _known():
+        if version != _head():
             ledger.close()
-            raise BadInput(str(path), f"has the schema {version}, which this program does not know; use a newer one")
+            is_older = version is None or version in _known()
+            todo = "start `swarmgate up` once with this one" if is_older else "use that"
+            whose = "an older program" if is_older else "a newer program"
+            raise BadInput(str(path), f"has the schema {version} of {whose}; {todo}")
         return ledger
 
     @contextmanager
@@ -135,6 +138,10 @@ def _settings() -> Config:
     settings = Config()
     settings.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     return settings
+
+
+def _head() -> str | None:
+    return ScriptDirectory.from_config(_settings()).get_current_head()
 
 
 def _known() -> set[str]:

@@ -144,6 +144,7 @@ def sends(link: Connection, named: Sequence[str], span: Span) -> Iterator[dict[s
             attempts.c.output_tokens,
             attempts.c.cached_tokens,
             attempts.c.cost_micro,
+            attempts.c.estimated,
             calls.c.task_type,
         )
         .join(calls, calls.c.id == attempts.c.call)

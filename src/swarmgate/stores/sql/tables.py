@@ -2,7 +2,8 @@
 The ledger's tables: what was imported from the journal, joined and priced.
 
 Amounts of money are millionths of a currency unit, instants ms since the epoch. NULL = not known, and never 0: a price that
-nobody knows, tokens that the target did not tell. Names that callers chose are text as they said it; nobody builds SQL of it.
+nobody knows, tokens that nobody told. `estimated` = the target did not tell all of an attempt's tokens, so that they and their
+cost are an estimate: sums hold them, and say how much of them that is. Names that callers chose are text as they said it; nobody builds SQL of it.
 The schema is changed by migrations only (stores/sql/migrations).
 """
 
@@ -90,6 +91,7 @@ attempts = Table(
     _number("sent_bytes"),
     _number("got_bytes"),
     _unknown("cost_micro"),
+    Column("estimated", Boolean, nullable=False, server_default="0"),
     Index("attempts_by_target", "target", "sent_ms"),
     Index("attempts_by_time", "sent_ms"),
 )
@@ -176,7 +178,17 @@ DOUBTFUL = "doubtful"  # of events: a target told a use that no call can have
 CEILING = "ceiling"  # of events: a task type's longest prompt, which holds until the next one
 
 USAGE_KEY = ("hour_ms", "team", "agent", "task", "task_type", "target", "model", "key")
-USAGE_SUMS = ("attempts", "answered", "prompt_tokens", "output_tokens", "cached_tokens", "cost_micro", "unpriced")
+USAGE_SUMS = (
+    "attempts",
+    "answered",
+    "prompt_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost_micro",
+    "unpriced",
+    "estimated_tokens",
+    "estimated_micro",
+)
 
 usage = Table(
     "usage",
