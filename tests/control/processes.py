@@ -155,11 +155,11 @@ def query(folder, text):
 
 
 @contextlib.asynccontextmanager
-async def up(folder, provider_port, *arguments, limits="[]"):
-    """Start the gate on free ports, and see to it that nothing of it is left."""
+async def up(folder, provider_port, *arguments, limits="[]", more=""):
+    """Start the gate on free ports, `more` in its file, and see to it that nothing of it is left."""
     folder.mkdir(exist_ok=True)
     config = folder.parent / "gate.toml"
-    config.write_text(TEXT.format(port=provider_port, limits=limits))
+    config.write_text(TEXT.format(port=provider_port, limits=limits) + more)
     options = ["--config", str(config), "--port", "0", "--operator-port", "0", "--state", str(folder), *arguments]
     process = await asyncio.create_subprocess_exec(
         *COMMAND,

@@ -67,6 +67,7 @@ def test_rows_of_other_versions():
     longer = msgspec.json.encode(["stop", 7, 8, "r", 0, "said by a later version"])
     assert to_row(_line(longer)) == rows.Stop(7, 8, "r", 0)
     assert to_row(_line(b'["what comes next",7,8]')) is None
+    assert to_row(_line(b'["done",7,8,"c",1,"ok","",200,true,3,9,3,-1,0,1,2,0]')).estimated is False
     assert to_row(_line(b'["key",7,8,"t","k","dead"]')) == rows.KeyEvent(7, 8, "t", "k", "dead")
 
 

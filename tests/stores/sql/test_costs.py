@@ -22,7 +22,7 @@ assert START_MS % HOUR_MS == 0
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory):
-    """Five hours with a call every seven minutes: answered, refused, never answered because the gate died."""
+    """Five hours with a call every seven minutes: answered, counted or estimated, refused, never answered because the gate died."""
     folder = tmp_path_factory.mktemp("hours")
     story = Story(folder, START_MS)
     story.boot()
@@ -33,7 +33,7 @@ def ledger(tmp_path_factory):
         if number % 5 == 0:
             story.ends(intent, kind="rate", end="failed", prompt_tokens=-1, output_tokens=-1)
         elif number != 37:
-            story.ends(intent, took_ms=90_000)
+            story.ends(intent, took_ms=90_000, estimated=number % 4 == 0)
     story.ms = START_MS + 5 * HOUR_MS
     story.boot("run2")
     import_all(story.write().folder, lambda *told: 10 * told[2] + told[3]).close()
@@ -49,15 +49,16 @@ def by_hand(link, by, span):
         if row["ended_ms"] is None or not span.from_ms <= row["ended_ms"] < span.to_ms:
             continue
         name = f"{row['target']}/{row['key']}" if by == "key" else row[by]
-        one = found.setdefault(name, [0] * 4)
+        one = found.setdefault(name, [0] * 6)
         cost = row["cost_micro"]
-        for at, more in enumerate((1, row["kind"] == "ok", cost or 0, cost is None)):
+        guessed = (row["prompt_tokens"] + row["output_tokens"], cost) if row["estimated"] else (0, 0)
+        for at, more in enumerate((1, row["kind"] == "ok", cost or 0, cost is None, *guessed)):
             one[at] += more
     return found
 
 
 def told(link, by, span):
-    parts = ("attempts", "answered", "cost_micro", "unpriced")
+    parts = ("attempts", "answered", "cost_micro", "unpriced", "estimated_tokens", "estimated_micro")
     return {row["name"]: [row[part] for part in parts] for row in costs(link, by, span)}
 
 

@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from swarmgate.core.errors import BadInput
+from swarmgate.stores.sql import ledger as ledgers
 from swarmgate.stores.sql.ledger import FILE, Ledger, wal_bytes
 from swarmgate.stores.sql.tables import calls, metadata
 
@@ -50,6 +52,25 @@ def test_a_newer_schema_is_refused(tmp_path, opened):
         opened(tmp_path)
     assert "newer" in caught.value.reason
     assert path.read_bytes() == before
+
+
+def test_one_of_an_older_program_is_brought_to_this_schema_by_who_writes_it(tmp_path, monkeypatch):
+    upgrade = command.upgrade
+    monkeypatch.setattr(ledgers.command, "upgrade", lambda settings, _revision: upgrade(settings, "0001"))
+    ledger = Ledger.opened(tmp_path)
+    with ledger.connection() as link:
+        link.execute(text("INSERT INTO attempts (call, attempt, fate, cost_micro) VALUES ('c1', 1, 'ended', 7)"))
+        link.execute(text("INSERT INTO usage (team, cost_micro) VALUES ('blue', 7)"))
+    ledger.close()
+    monkeypatch.undo()
+    with pytest.raises(BadInput, match="0001 of an older program; start `swarmgate up` once"):
+        Ledger.to_read(tmp_path)
+    Ledger.opened(tmp_path).close()
+    ledger = Ledger.to_read(tmp_path)
+    with ledger.connection() as link:
+        assert link.execute(text("SELECT cost_micro, estimated FROM attempts")).one() == (7, 0)
+        assert link.execute(text("SELECT cost_micro, estimated_tokens, estimated_micro FROM usage")).one() == (7, 0, 0)
+    ledger.close()
 
 
 def test_a_file_that_was_emptied_is_refused_and_stays(tmp_path):
