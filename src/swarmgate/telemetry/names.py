@@ -32,7 +32,7 @@ ATTEMPTS = Name(
 )
 LATENCY = Name("attempt_seconds", "histogram", _WHO, "From the send to the last byte of an answer.", LATENCY_EDGES)
 CONTENT = Name("first_content_seconds", "histogram", _WHO, "From the send to the first content.", LATENCY_EDGES)
-TOKENS = Name("tokens_total", "counter", (*_WHO, "direction"), "Tokens as targets told them: prompt, cached, output.")
+TOKENS = Name("tokens_total", "counter", (*_WHO, "direction"), "Tokens as targets told them, else estimated.")
 BYTES = Name("bytes_total", "counter", ("target", "direction"), "Bytes to and from targets.")
 CALLS = Name("calls_total", "counter", (*_WHERE, "end"), "Calls by how they ended; `deferred` is no failure.")
 REASONS = Name("ends_total", "counter", ("target", "end", "reason"), "Calls that were not answered, by reason code.")
@@ -48,7 +48,10 @@ KEY_OUT = Name(
 )
 LOST = Name("lost_tokens_total", "counter", ("target", "reason"), "Grants of which nothing left.")
 COST = Name(
-    "cost_micro_total", "counter", ("team", "target", "model", "task_type"), "Cost in millionths of the currency."
+    "cost_micro_total",
+    "counter",
+    ("team", "target", "model", "task_type"),
+    "Cost in millionths of the currency, estimates included.",
 )
 UNPRICED = Name("unpriced_attempts_total", "counter", ("target", "model"), "Answers whose price is not known.")
 DOUBTFUL = Name("doubtful_usage_total", "counter", ("target", "model"), "Counts of tokens that no call can have.")
