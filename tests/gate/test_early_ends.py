@@ -3,9 +3,11 @@
 import asyncio
 
 import pytest
-from stage import DONE, FINISH, LAST, STREAM_HEAD, framed, token
-from test_complaints import begun, tokens
+from stage import DONE, FINISH, LAST, STREAM_HEAD, event, framed, token
+from test_cap_desk import PRICE
+from test_complaints import LIMITED_TOKENS, begun, tokens
 
+DEAR = 2_000  # micro-units for a token of output
 EARLY_ENDS = {
     "the caller leaves": "cancelled",
     "the target breaks off": "failed",
@@ -46,3 +48,38 @@ def test_llm_gateways_51_se_03_what_was_generated_is_charged_however_a_stream_en
     assert bench.ends == [EARLY_ENDS[how]]
     assert bench.reserved == 0
     assert 40 <= tokens(bench) - max(0, before - drained) <= 50
+
+
+@pytest.mark.parametrize("how", ["the caller leaves", "the target breaks off"])
+def test_llm_gateways_51_pieces_of_many_tokens_are_charged_as_many(how):
+    body = b'{"model":"m","stream":true,"max_tokens":5}'
+    text = LIMITED_TOKENS + '[agents]\nlimits = ["5 USD per 1d"]\n' + PRICE
+    bench, end = begun(body, "x-swarmgate-agent: a", text=text)
+    before = tokens(bench)
+    end.data_received(STREAM_HEAD + framed(token("word" * 8)))
+    for _ in range(49):
+        end.data_received(framed(token("word" * 8)))
+    if how == "the caller leaves":
+        bench.client.connection_lost(None)
+    else:
+        end._transport.closing = True
+        end.connection_lost(None)
+    assert bench.reserved == 0
+    assert 400 <= tokens(bench) - before <= 410
+    assert 400 * DEAR <= bench.gate.store.book.cells["agent a: USD per 86400s"].level <= 420 * DEAR
+
+
+def test_those_that_are_counted_are_charged_as_the_target_counts():
+    body = b'{"model":"m","stream":true,"max_tokens":900,"stream_options":{"include_usage":true}}'
+    bench, end = begun(body)
+    before = tokens(bench)
+    end.data_received(STREAM_HEAD + framed(token("word" * 8)))
+    for _ in range(49):
+        end.data_received(framed(token("word" * 8)))
+    bench.pass_time(6_000)
+    drained = 900_000 * 80 // 100 * 6 // 60
+    end.data_received(
+        framed(event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 310}}) + DONE) + LAST
+    )
+    assert bench.ends == ["answered"]
+    assert 310 <= tokens(bench) - max(0, before - drained) <= 325

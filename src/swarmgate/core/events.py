@@ -82,9 +82,14 @@ class Lost(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Units of output that arrived since the last word; keeps the reservation alive."""
+    """
+    Units of output that arrived since the last word; keeps the reservation alive.
+
+    `cost`: micro-units of all that came, where money is counted and it may be the last word; 0 = not told.
+    """
 
     used: int
+    cost: int = 0
 
 
 class Ended(NamedTuple):

@@ -249,6 +249,7 @@ class Call:
         "seen",
         "sent_ms",
         "spared",
+        "spent",
         "standing",
         "state",
         "step",
@@ -290,7 +291,8 @@ class Call:
     reserve: int
     spared: int  # of the prompt: what a cache probably holds, so that it is not taken
     money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
-    costs: tuple[int, ...]  # the same at each rung, -1 = not known; () = nobody counts
+    spent: int  # micro-units that it has cost by now, as far as an answer that is not whole tells
+    costs: tuple[int, ...]  # what `money` is at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
     asked_tokens: int  # of its prompt, as estimated, whatever of it counts; 0 = nobody read it, or nobody bills it
     likely_tokens: int  # of its output, whoever counts them
@@ -355,7 +357,7 @@ class Call:
         self.committed = self.crowded = self.delivered = self.form = self.checked = False
         self.streams = True
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
-        self.prompt = self.reserve = self.spared = self.money = self.output = 0
+        self.prompt = self.reserve = self.spared = self.money = self.spent = self.output = 0
         self.context_tokens = self.least_tokens = self.asked_tokens = self.likely_tokens = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0
         self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()

@@ -100,6 +100,7 @@ def progress(call: Call, event: Progress, now_ms: int) -> Commands:
     """Settle what has arrived of a long answer, so that its reservation neither lapses nor hides use."""
     route = _route(call)
     call.alarm_ms = now_ms + IDLE_MS
+    call.spent = max(call.spent, event.cost)  # content is sent once: it is of this attempt
     renew = Renew(call.lease, route.metered + route.outputs + route.whole + route.money, LEASE_MS)
     if not event.used:
         return (renew,)
@@ -207,7 +208,8 @@ def _settle(call: Call, used: int, cost: int = -1, beyond: int = 0) -> Commands:
     """
     End the attempt's reservations; `beyond` of what was used is prompt.
 
-    Unknown use and cost are charged as estimated, and all of the prompt: nobody said that a cache held any.
+    Unknown use and cost are charged as estimated, or what has flowed if that is more, and all of the prompt: nobody said that a
+    cache held any.
     """
     route = call.route
     assert route is not None
@@ -224,7 +226,7 @@ def _settle(call: Call, used: int, cost: int = -1, beyond: int = 0) -> Commands:
     for name in slots:
         usage.append((name, 0, 0))  # noqa: PERF401  see above
     for name in route.money:
-        usage.append((name, call.money, call.money if cost < 0 else cost))  # noqa: PERF401  see above
+        usage.append((name, call.money, max(call.money, call.spent) if cost < 0 else cost))  # noqa: PERF401  see above
     for name in route.outputs:
         usage.append((name, left, spent - beyond))  # noqa: PERF401  see above
     if beyond:

@@ -59,8 +59,8 @@ class Exchange(Waiter, Told, Protocol):
         """Whether the target has the request; None if the exchange is over."""
         ...
 
-    def report(self, now_ms: int) -> None:
-        """Fire Progress if anything flowed since `progress_ms`."""
+    def report(self, now_ms: int, *, last: bool) -> None:
+        """Fire Progress if anything flowed since `progress_ms`; after the `last` word nobody will count it."""
         ...
 
     def is_endless(self) -> bool:
@@ -133,7 +133,7 @@ class Exchanges:
         now_ms = self.now_ms()
         due = [one for one in self.live if now_ms - one.progress_ms >= PROGRESS_MS or one.call.deadline_ms <= now_ms]
         for exchange in due:
-            exchange.report(now_ms)
+            exchange.report(now_ms, last=exchange.call.deadline_ms <= now_ms)
             if exchange.is_endless():
                 self.fire(exchange.call, _ENDLESS)
 
@@ -141,7 +141,7 @@ class Exchanges:
         """The call is about to end: what flowed since it told last counts, also beyond its estimate (reliability SE-03)."""
         exchange = call.wire
         if exchange in self.live:
-            exchange.report(self.now_ms())
+            exchange.report(self.now_ms(), last=True)
 
 
 class Callers:

@@ -15,6 +15,7 @@ from msgspec import Raw
 from swarmgate.core.price import NO_COUNT
 from swarmgate.gate.answer_shape import UNKNOWN, Counts, Shape, decode_answer, decode_counts, decode_shape
 from swarmgate.gate.pieces import FAR, Pieces
+from swarmgate.http1.head import ResponseHead
 from swarmgate.providers.errors import Failure, failure_at
 
 MOST_CARRIED_BYTES: Final = 64 * 1024
@@ -36,6 +37,8 @@ _LAST_TYPES: Final = frozenset({"message_stop", "response.completed", "response.
 _NO_CONTENT_TYPES: Final = frozenset(
     {"message_start", "ping", "content_block_start", "response.created", "response.in_progress", "response.queued"}
 )
+_PLAIN: Final = b"identity"
+_JSON_BEGINS: Final = frozenset({b"{", b"["})
 _EMPTY: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 
 
@@ -65,6 +68,14 @@ def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, 
     ):
         return (counts.prompt_tokens, counts.completion_tokens), failure
     return _usage(counts, NO_USAGE), failure
+
+
+def no_answer(head: ResponseHead, body: bytes) -> Failure | None:
+    """A redirect, or a page of something between: no provider answers so (UP-09, UP-10)."""
+    sealed = head.fields.get(b"content-encoding", _PLAIN) != _PLAIN
+    if head.status < 300 and (sealed or body.lstrip()[:1] in _JSON_BEGINS):
+        return None
+    return Failure(message=f"answered {head.status} with {len(body)} bytes that are no JSON")
 
 
 def read_tail(tail: bytes) -> Usage:

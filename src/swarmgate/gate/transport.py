@@ -26,6 +26,7 @@ from swarmgate.gate.taps import (
     SealedTap,
     StreamTap,
     Usage,
+    no_answer,
     read_answer,
     read_cached,
     read_tail,
@@ -47,7 +48,6 @@ _BLANK_LINE: Final = b"\n\n"
 _JSON_ENDS: Final = b"}\n\n"  # how an event ends that is not the last word of its stream
 _PLAIN: Final = b"identity"
 _NOTHING: Usage = (0, 0)
-_JSON_BEGINS: Final = frozenset({b"{", b"["})
 _new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
 # Of use, of an error, of the end: one search costs half of three look-ups, if all of it begins with the same byte.
 _may_matter: Final = re.compile(rb'"(?:usage"\s*:\s*\{|error"|message_stop"|response\.[cif])').search
@@ -154,7 +154,7 @@ class Attempt(Wire):
         if self.usage[0] > FEW_TOKENS or self.usage[1] > FEW_TOKENS:
             self.usage = self._believed(self.usage)
         if self.held[0][:1] != b"{" and failure is None:
-            failure = self._no_answer()
+            failure = no_answer(head, self.held[0])
         if failure is not None:
             self._take_nothing()
         call, outcome = self.call, self._verdict(failure)
@@ -263,13 +263,24 @@ class Attempt(Wire):
             return 0  # nobody bills an error
         return self._exchanges.till.cost(self.call, self.target.dialect.name, self.usage, self.cached)
 
-    def report(self, now_ms: int) -> None:
-        """Tell the core what flowed; silence that is our own doing counts as flow."""
-        flowed = max(0, self.events - self.seen)
+    def report(self, now_ms: int, *, last: bool) -> None:
+        """
+        Tell the core what flowed; silence that is our own doing counts as flow.
+
+        As long as its target may still count it, a piece is one token, which is never too much.
+        """
+        came = max(self.events, self._flowed()) if last else self.events
+        flowed = max(0, came - self.seen)
         if flowed or self.paused:
             self.progress_ms = now_ms
-            self.seen = self.events
-            self._exchanges.fire(self.call, Progress(flowed))
+            self.seen += flowed
+            self._exchanges.fire(self.call, Progress(flowed, self._spent() if last and self.call.money else 0))
+
+    def _spent(self) -> int:
+        """What cost what came, as far as that is known."""
+        facts = self.facts()
+        usage = facts.prompt_tokens, facts.output_tokens
+        return max(0, self._exchanges.till.cost(self.call, self.target.dialect.name, usage, NO_CACHE))
 
     def is_endless(self) -> bool:
         """Whether it went on beyond any answer of a model, or beyond what its caller allows."""
@@ -338,7 +349,7 @@ class Attempt(Wire):
             if stream.finished or (failure is not None and self._write is None):
                 self.usage = self._believed(stream.usage)  # else more may have been made than it told by then
             if self._write is not None and (broken or self.usage[1] < 0):
-                self.report(self._exchanges.now_ms())  # where nobody counts it, what flowed does
+                self.report(self._exchanges.now_ms(), last=True)  # where nobody counts it, what flowed does
             if broken:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
@@ -360,14 +371,6 @@ class Attempt(Wire):
         assert call.route is not None
         ring = call.rungs[call.rung].ring
         return quotas.left(ring, call.route.key, head, exchanges.now_ms(), exchanges.unix_s)
-
-    def _no_answer(self) -> Failure | None:
-        """A redirect, or a page of something between: no provider answers so (UP-09, UP-10)."""
-        head, body = self.head, self.held[0]
-        sealed = head is not None and head.fields.get(b"content-encoding", _PLAIN) != _PLAIN
-        if self.status < 300 and (sealed or body.lstrip()[:1] in _JSON_BEGINS):
-            return None
-        return Failure(message=f"answered {self.status} with {len(body)} bytes that are no JSON")
 
     def _take_nothing(self) -> None:
         """What failed before anybody saw content, and counts nothing, is no output, and nobody bills it (UP-09)."""

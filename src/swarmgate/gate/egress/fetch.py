@@ -153,7 +153,7 @@ class Fetch(HostWire):
         self._exchanges.live.add(self)
         self._write = write
 
-    def report(self, now_ms: int) -> None:
+    def report(self, now_ms: int, *, last: bool) -> None:  # noqa: ARG002  bytes are counted exactly all the time
         """Tell the core what flowed, either way; silence that is our own doing counts as flow."""
         moved = self.got_bytes + self.sent_bytes
         if moved != self._moved or self.paused:
