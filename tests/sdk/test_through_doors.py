@@ -57,7 +57,7 @@ def test_a_host_is_called_by_its_own_url_and_the_call_has_its_step(library):
     async def scene(on, client):
         with context(agent="a17", step="s1"):
             answer = await client.get("http://a.org/page?q=1")
-        (call, _), *_ = on.gate.callers.ended
+        (call, *_), *_ = on.gate.callers.ended
         return answer, call.step, on.world.hits
 
     answer, step, (hit,) = run(library, scene)
@@ -86,7 +86,7 @@ def test_an_exhausted_host_defers_and_serves_who_waits_as_told(library):
         first = await asyncio.gather(*[ask(number) for number in range(30)], return_exceptions=True)
         deferred = [one for one in first if isinstance(one, Deferred)]
         served = await asyncio.gather(*[until_admitted_async(lambda: ask("again")) for _ in range(3)])
-        retries = {call.retries for call, _ in on.gate.callers.ended}
+        retries = {call.retries for call, *_ in on.gate.callers.ended}
         return deferred, served, retries
 
     deferred, served, retries = run(library, scene, text=SLOW)

@@ -81,7 +81,7 @@ def test_a_model_call_says_who_makes_it(library, kind):
 
     answer, own, ended, hits = before_gate(scene, library, kind)
     assert (answer.status_code, own.status_code) == (200, 200)
-    assert [(call.step.agent, call.step.goal, call.step.step, call.rank) for call, _ in ended] == [
+    assert [(call.step.agent, call.step.goal, call.step.step, call.rank) for call, *_ in ended] == [
         ("a17", "g3", "s1", 0),
         ("a17", "g3", "s2", 0),
     ]
@@ -125,7 +125,7 @@ def test_who_comes_back_with_its_ticket_is_served_and_uses_no_retry(library, kin
 
         with context(wait="0s"):
             answers = await asyncio.gather(*[until_admitted_async(ask) for _ in range(5)])
-        return answers, [call for call, _ in running.gate.callers.ended if call.end.value == "answered"]
+        return answers, [call for call, *_ in running.gate.callers.ended if call.end.value == "answered"]
 
     answers, served = before_gate(scene, library, kind)
     assert [answer.status_code for answer in answers] == [200] * 5
