@@ -99,6 +99,30 @@ def test_hi_16_more_than_can_be_read_in_time_is_refused(name):
     assert not bench.dialler.dials
 
 
+@pytest.mark.parametrize("wrong", [b"\xff\xfe", b"\xed\xa0\x80", b"h\xc3"])
+@pytest.mark.parametrize("at", [0, MOST_COPIED_BYTES, READ_BYTES - 400, 3 * READ_BYTES - 400, 3 * READ_BYTES])
+def test_hi_16_bytes_that_are_no_utf_8_are_named_while_they_come(at, wrong):
+    text = b"x" * at + wrong + b"x" * (4 * READ_BYTES - at)
+    bench = Bench(TEXT)
+    for read in reads_of(request(body=b'{"model":"fast","input":["%b"]}' % text)):
+        if not bench.client.is_closing() and not bench.wire.written:
+            bench.client.data_received(read)
+    said = b"".join(bench.wire.written)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"body: is not UTF-8 at byte %d" % (len(b'{"model":"fast","input":["') + at + (wrong[:1] == b"h")) in said
+    assert b"caller_bad_request" in said
+    assert not bench.dialler.dials
+
+
+def test_a_character_may_be_cut_by_reads():
+    text = "h\u00e9\u20ac\U0001f600".encode()
+    for size in range(1, len(text) + 1):
+        body = LongBody(3 * MOST_COPIED_BYTES)
+        for at in range(0, 40 * len(text), size):
+            body.add((40 * text)[at : at + size])
+        assert bytes(body.whole()) == 40 * text
+
+
 def test_what_was_added_is_there():
     body = LongBody(3 * MOST_COPIED_BYTES)
     body.add(b"")

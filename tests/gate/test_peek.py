@@ -57,7 +57,7 @@ def test_a_key_that_stands_twice_is_an_error_wherever_it_stands(said, separators
         (b'{"model":"m","x":' + b"[" * 100_000, "body"),
         (b"{}", "model"),
         (b'{"model":1}', "model"),
-        (b'{"model":"\xff"}', "model"),
+        (b'{"model":"\xff"}', "body"),
         (b'{"model":"m","m\\u006fdel":"n"}', "body"),
         (b'{"model":"m","stream":1}', "stream"),
         (b'{"model":"m","stream":"true"}', "stream"),
@@ -71,6 +71,49 @@ def test_what_is_wrong_is_named(body, field):
     with pytest.raises(BadInput) as caught:
         peek(body)
     assert caught.value.field == field
+
+
+NOT_UTF_8 = [b"\xff\xfe", b"\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"h\xc3", b"\xe2\x82"]
+
+
+@pytest.mark.parametrize("wrong", NOT_UTF_8)
+@pytest.mark.parametrize(
+    "form",
+    [b'{"model":"%b"}', b'{"model":"m","%b":1}', b'{"model":"m","x":"%b"}', b'{"model":"m","x":[{"content":"%b"}]}'],
+)
+@pytest.mark.parametrize("before", [b"", b'"y":"%b",' % (b"y" * LONG_BYTES)], ids=["short", "long"])
+def test_hi_16_bytes_that_are_no_utf_8_are_named_wherever_they_stand(before, form, wrong):
+    body = form.replace(b"{", b"{" + before, 1).replace(b"%b", wrong)
+    with pytest.raises(
+        BadInput, match=rf"body: is not UTF-8 at byte {body.index(wrong[-1:] if wrong[:1] == b'h' else wrong)}"
+    ):
+        peek(body)
+
+
+LONE = [rb"\ud800", rb"\uDBFF", rb"\ud800x", rb"\ud800 and more", rb"\ud800\n", rb"\ud800\u0041", rb"\ud800\ud800"]
+LONE += [rb"\udc00", rb"\uDfffx", rb"x\udc00\ud800"]
+
+
+@pytest.mark.parametrize("wrong", LONE)
+@pytest.mark.parametrize(
+    "form",
+    [b'{"model":"%b"}', b'{"%b":1,"model":"m"}', b'{"model":"m","x":"%b"}', b'{"model":"m","x":[{"content":"%b"}]}\n'],
+)
+@pytest.mark.parametrize("before", [b"", b'"y":"%b",' % (b"y" * LONG_BYTES)], ids=["short", "long"])
+def test_hi_16_half_a_pair_of_surrogates_is_called_so(before, form, wrong):
+    with pytest.raises(BadInput, match="body: has half of a surrogate pair"):
+        peek(form.replace(b"{", b"{" + before, 1).replace(b"%b", wrong))
+
+
+def test_what_is_cut_off_is_called_so():
+    for body in (
+        b'{"model":"m","x":"abc',
+        rb'{"model":"m","x":"\ud83d',
+        rb'{"model":"m","x":["\ud83d\ude00"',
+        b'{"model":"m"',
+    ):
+        with pytest.raises(BadInput, match="truncated"):
+            peek(body)
 
 
 def test_sizes():

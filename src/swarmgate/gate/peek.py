@@ -15,11 +15,17 @@ from msgspec import Raw
 from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import BYTES_PER_TOKEN
 from swarmgate.gate.peeked import LONG_BYTES, MOST_COPIED_BYTES, OPTIONS, Body, Peeked
+from swarmgate.gate.utf_8 import must_be_utf_8
 
 MOST_TOKENS: Final = 1 << 40
 MOST_MEMBERS: Final = 256  # of the top level; APIs have some thirty
 MOST_NAME: Final = 256  # characters in a member's name
 _TWICE: Final = "has a key twice; readers disagree which one counts, so neither is sent"
+
+_HALVED: Final = (
+    "has half of a surrogate pair: an escape from \\ud800 to \\udfff without its other half is no character; "
+    "a text was probably cut inside of an emoji"
+)
 
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -31,6 +37,11 @@ _OPEN: Final = re.compile(rb"[ \t\r\n]*\{")
 _LIMITS: Final = frozenset({"max_completion_tokens", "max_tokens", "max_output_tokens"})
 _CONTENT: Final = frozenset({"messages", "input", "prompt", "system", "tools", "instructions"})
 _SWITCH: Final = frozenset({b"true", b"false", b"null"})
+# What msgspec says of an escape that has no other half; where less than an escape follows, it says that the text is cut off.
+_HALF_WORDS: Final = ("utf-16 surrogate pair", "end of hex escape")
+_CUT_WORDS: Final = "truncated"
+_HALF: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}.{1,5}\Z", re.DOTALL)
+_ESCAPE: Final = 6  # bytes
 _NOTHING: Final = Raw(b"")
 _READ: Final = ("model", "stream", OPTIONS, *sorted(_LIMITS))
 
@@ -38,6 +49,8 @@ _READ: Final = ("model", "stream", OPTIONS, *sorted(_LIMITS))
 def peek(body: Body) -> Peeked:
     """The call in `body`. Errors: `BadInput` names the key and the rule it breaks."""
     is_long = len(body) > LONG_BYTES
+    if not isinstance(body, memoryview) and not body.isascii():  # a view was looked at while it came (long_body.py)
+        must_be_utf_8(body)
     try:
         fields = _decode_long(body) if is_long else _decode(body)
         if is_long:
@@ -102,8 +115,18 @@ def _unreadable(body: Body, error: Exception) -> BadInput:
     try:
         _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
+        if _is_half(body, str(error)):
+            return BadInput("body", _HALVED)
         return BadInput("body", f"is not one JSON object: {error}")
     return BadInput("model", "is missing or no string; name the model to call")
+
+
+def _is_half(body: Body, words: str) -> bool:
+    """Whether what msgspec complains of is one half of a surrogate pair."""
+    if _CUT_WORDS not in words:
+        return any(said in words for said in _HALF_WORDS)
+    tail = bytes(body[-4 * _ESCAPE :]).rstrip(b" \t\r\n")
+    return tail.endswith(b"}") and _HALF.search(tail) is not None
 
 
 def _smaller(known: int | None, key: str, raw: Raw) -> int | None:
