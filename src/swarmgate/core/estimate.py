@@ -94,20 +94,21 @@ class Outputs:
         return found
 
 
-def charged(charge: Charge, prompt: int, allowed: int, likely: OutputEstimate) -> tuple[int, int]:
+def charged(charge: Charge, prompt: int, allowed: int, likely: OutputEstimate, choices: int = 1) -> tuple[int, int]:
     """
     What a call takes of limits on tokens: (at once, reserved until its output is known).
 
-    What the provider fixes at admission is taken at once; `allowed` = the caller's max_tokens, 0 = it does not say.
+    What the provider fixes at admission is taken at once; `allowed` = the caller's max_tokens, 0 = it does not say, for each of
+    so many `choices` that are made side by side. All of them read one prompt.
     """
     if charge is _USUAL:
-        return prompt, allowed if 0 < allowed < likely.likely else likely.likely
+        return prompt, choices * (allowed if 0 < allowed < likely.likely else likely.likely)
     if charge is Charge.PROMPT:
         return prompt, 0
     if charge is Charge.PROMPT_AND_LARGEST_OUTPUT:
-        return prompt + (allowed or likely.likely), 0
+        return prompt + choices * (allowed or likely.likely), 0
     prompt = -(-prompt * likely.fresh_permille // 1_000)
-    return prompt, likely.reserve(allowed)
+    return prompt, choices * likely.reserve(allowed)
 
 
 def generated(pieces: int, text: int) -> int:

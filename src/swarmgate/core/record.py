@@ -209,6 +209,7 @@ class Call:
         "barred",
         "caps",
         "checked",
+        "choices",
         "client",
         "committed",
         "content_ms",
@@ -303,7 +304,8 @@ class Call:
     listens_until_ms: int  # nothing is repeated later: its caller would have left; 0 = not known
     content_ms: int  # until the first content: the trigger of degradation (essay A)
     streams: bool  # else its answer comes whole: `content_ms` is what `times` say at each send
-    output: int  # tokens that it may be answered with, or probably is; by them `times` know it
+    output: int  # tokens that each answer may have, or probably has; by them `times` know it
+    choices: int  # answers that are made side by side, each as long as that
     times: AnswerTimes | None  # None: nothing is known of its target's answers
     form: bool  # it says what form its answer must have ...
     too_small: tuple[int, ...]  # ... and these rungs had budgets that can never hold it, when it came
@@ -356,6 +358,7 @@ class Call:
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
         self.committed = self.crowded = self.delivered = self.form = self.checked = False
         self.streams = True
+        self.choices = 1
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
         self.prompt = self.reserve = self.spared = self.money = self.spent = self.output = 0
         self.context_tokens = self.least_tokens = self.asked_tokens = self.likely_tokens = 0

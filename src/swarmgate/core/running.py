@@ -124,7 +124,8 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
         if rung.breaker is not None and len(call.rungs) > 1:
             rung.breaker.observe(outcome, call.sent_ms, now_ms)
         if output >= 0 and (call.checked or not call.streams) and call.times is not None:
-            call.times.seen(rung.target, rung.model or call.model, output, now_ms - call.sent_ms)
+            each = -(-output // call.choices)
+            call.times.seen(rung.target, rung.model or call.model, each, now_ms - call.sent_ms)
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, _ANSWERED, None))

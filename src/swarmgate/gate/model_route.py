@@ -65,6 +65,9 @@ class ModelRoutes:
         self.ceilings = ceilings
         self._compressor = Compressor(self._begin_later, self._too_long)
         self._outputs = Outputs()
+        self._outputs_of_several = (
+            Outputs()
+        )  # of each answer: a target that makes one where many were asked for says nothing of others
         self._times = AnswerTimes()
         self._times_of_several = AnswerTimes()  # many tokens in the time of few say nothing of one long answer
 
@@ -203,16 +206,21 @@ class ModelRoutes:
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
         call.context_tokens = prompt + allowed
         call.streams, call.output = peeked.stream, allowed or USUAL_OUTPUT_TOKENS
-        is_one = ("n" not in peeked.fields and "prompt" not in peeked.fields) or peeked.choices == 1
+        choices = peeked.answers
+        if "prompt" in peeked.fields:
+            choices = peeked.choices
+        is_one = choices == 1
         call.times = self._times if is_one else self._times_of_several
         call.form = len(rungs) > 1 and asks_for_form(peeked.fields)
         if generates:
-            relay.outputs = likely = self._outputs.of(peeked.model, identity.step.task_type)
+            outputs = self._outputs if is_one else self._outputs_of_several
+            relay.outputs = likely = outputs.of(peeked.model, identity.step.task_type)
             call.output = allowed or likely.longest
             call.asked_tokens = prompt
-            call.likely_tokens = allowed if 0 < allowed < likely.likely else likely.likely
+            call.choices = choices
+            call.likely_tokens = choices * (allowed if 0 < allowed < likely.likely else likely.likely)
             charge = rungs[0].charge if len(rungs) == 1 else common_charge([rung.charge for rung in rungs])
-            call.prompt, call.reserve = charged(charge, prompt, allowed, likely)
+            call.prompt, call.reserve = charged(charge, prompt, allowed, likely, choices)
             call.spared = max(0, prompt - call.prompt)
             if len(rungs) > 1:
                 call.least_tokens = least_tokens(peeked, rungs[0])
@@ -225,7 +233,7 @@ class ModelRoutes:
 
     def _reserve(self, relay: Relay, call: Call, peeked: Peeked) -> bool:
         """Put on the call what its tokens will probably cost; False if that is not known."""
-        output = 0 if relay.outputs is None else relay.outputs.reserve(peeked.max_tokens or 0)
+        output = 0 if relay.outputs is None else call.choices * relay.outputs.reserve(peeked.max_tokens or 0)
         return self.desk.exchanges.till.reserve(call, self.desk.targets, peeked.prompt_tokens, output)
 
     def _too_long(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, detail: str) -> None:

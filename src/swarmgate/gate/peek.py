@@ -19,6 +19,8 @@ from swarmgate.gate.utf_8 import must_be_utf_8
 
 MOST_TOKENS: Final = 1 << 40
 MOST_MEMBERS: Final = 256  # of the top level; APIs have some thirty
+# answers to one prompt: OpenAI makes 128 at most, vLLM as many as this (VLLM_MAX_N_SEQUENCES)
+MOST_ANSWERS: Final = 16_384
 MOST_NAME: Final = 256  # characters in a member's name
 _TWICE: Final = "has a key twice; readers disagree which one counts, so neither is sent"
 
@@ -43,7 +45,8 @@ _CUT_WORDS: Final = "truncated"
 _HALF: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}.{1,5}\Z", re.DOTALL)
 _ESCAPE: Final = 6  # bytes
 _NOTHING: Final = Raw(b"")
-_READ: Final = ("model", "stream", OPTIONS, *sorted(_LIMITS))
+_ANSWERS: Final = frozenset({"n", "best_of"})
+_READ: Final = ("model", "stream", OPTIONS, *sorted(_LIMITS), *sorted(_ANSWERS))
 
 
 def peek(body: Body) -> Peeked:
@@ -53,8 +56,6 @@ def peek(body: Body) -> Peeked:
         must_be_utf_8(body)
     try:
         fields = _decode_long(body) if is_long else _decode(body)
-        if is_long:
-            _must_be_short(fields)
         model = _text(fields.get("model", _NOTHING))
     except RecursionError:
         raise BadInput("body", "is nested too deeply") from None
@@ -66,13 +67,16 @@ def peek(body: Body) -> Peeked:
     stream = bytes(fields["stream"]) if "stream" in fields else b"false"
     if stream not in _SWITCH:
         raise BadInput("stream", "is neither true nor false")
-    bytes_read, max_tokens = 0, None
+    bytes_read, max_tokens, answers = 0, None, 1
     for key, raw in fields.items():
         if key in _CONTENT:
             bytes_read += memoryview(raw).nbytes
         elif key in _LIMITS:
             max_tokens = _smaller(max_tokens, key, raw)
-    return Peeked(fields, compact, model, stream == b"true", max_tokens, bytes_read // BYTES_PER_TOKEN + 1)
+        elif key in _ANSWERS:
+            answers = max(answers, _whole(key, raw, MOST_ANSWERS) or 1)
+    prompt_tokens = bytes_read // BYTES_PER_TOKEN + 1
+    return Peeked(fields, compact, model, stream == b"true", max_tokens, prompt_tokens, answers)
 
 
 class _Member:
@@ -101,7 +105,9 @@ def _decode_long(body: Body) -> dict[str, Raw]:
         if isinstance(error.__cause__, BadInput):
             raise error.__cause__ from None
         raise
-    return dict(zip(names, members.values(), strict=True))
+    fields = dict(zip(names, members.values(), strict=True))
+    _must_be_short(fields)
+    return fields
 
 
 def _must_be_short(fields: dict[str, Raw]) -> None:
@@ -131,15 +137,21 @@ def _is_half(body: Body, words: str) -> bool:
 
 def _smaller(known: int | None, key: str, raw: Raw) -> int | None:
     """The smaller of the caller's limits; `null` is none."""
-    try:
-        limit = _number(raw)
-    except msgspec.DecodeError:
-        raise BadInput(key, "is no whole number") from None
+    limit = _whole(key, raw, MOST_TOKENS)
     if limit is None:
         return known
-    if not 0 < limit < MOST_TOKENS:
-        raise BadInput(key, f"is not between 1 and {MOST_TOKENS}")
     return limit if known is None or limit < known else known
+
+
+def _whole(key: str, raw: Raw, most: int) -> int | None:
+    """A whole number; `null` is none. Errors: `BadInput` for anything else."""
+    try:
+        number = _number(raw)
+    except msgspec.DecodeError:
+        raise BadInput(key, "is no whole number") from None
+    if number is not None and not 0 < number <= most:
+        raise BadInput(key, f"is not between 1 and {most}")
+    return number
 
 
 def _is_single(body: bytes, fields: dict[str, Raw]) -> bool:

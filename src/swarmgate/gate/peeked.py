@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from swarmgate.gate.prompts import prompts_in
+
 LONG_BYTES: Final = 16 * 1024  # a body beyond it has its members counted before they are read
 # a body beyond it is sent in pieces of what came: a copy of 32 MiB takes 20 to 70 ms
 MOST_COPIED_BYTES: Final = 256 * 1024
@@ -17,9 +19,7 @@ Body = bytes | memoryview
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_options: Final = msgspec.json.Decoder(dict[str, Raw] | None).decode
-_NULL, _FALSE, _ONE = Raw(b"null"), Raw(b"false"), Raw(b"1")
-_CHOICES: Final = ("n", "best_of")
-_SEVERAL: Final = b"["
+_NULL, _FALSE = Raw(b"null"), Raw(b"false")
 _NO: Final = frozenset({b"null", b"false"})
 
 
@@ -36,17 +36,13 @@ class Peeked(msgspec.Struct, frozen=True):  # its constructor is C: a named tupl
     stream: bool
     max_tokens: int | None
     prompt_tokens: int
+    answers: int = 1  # that are made to each prompt, side by side
 
     @property
     def choices(self) -> int:
-        """At most so many answers are made side by side: so many to each prompt, of so many prompts."""
-        said = [bytes(self.fields.get(name, _ONE)) for name in _CHOICES]
-        choices = max([int(one) if one.isdigit() and len(one) < 4 else 1 for one in said])
-        prompt = memoryview(self.fields.get("prompt", _ONE))
-        if bytes(prompt[:1]) == _SEVERAL:
-            beyond = max(0, prompt.nbytes - LONG_BYTES)
-            choices *= bytes(prompt[:LONG_BYTES]).count(b",") + 1 + beyond // 2
-        return max(1, choices)
+        """How many answers are made: so many to each prompt, of so many prompts."""
+        prompt = self.fields.get("prompt")
+        return self.answers if prompt is None else self.answers * prompts_in(prompt)
 
     def with_model(self, model: str) -> bytes:
         """The body as it is sent, the caller's alias replaced by `model`."""

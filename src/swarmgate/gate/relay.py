@@ -246,7 +246,7 @@ class Relay:
         if end.is_full:  # of comments, before there was anything to pause
             attempt.pause()
         if self.peeked is not None:
-            attempt.allowed = self.peeked.max_tokens or 0, self.peeked.choices
+            attempt.allowed = self.peeked.max_tokens or 0, call.choices
         self.peeked = self._options = None  # it will not be sent again; a stream may last for long
         self.rest = ()
 
@@ -262,7 +262,7 @@ class Relay:
             if not self.shown:
                 self.end.finish()
             if self.outputs is not None and isinstance(exchange, Attempt) and exchange.usage[1] > 0:
-                self.outputs.seen(exchange.usage[1])
+                self.outputs.seen(-(-exchange.usage[1] // call.choices))
                 if exchange.prompts is not None:
                     self.outputs.read(*exchange.prompts)
         elif answer.end is not End.CANCELLED:
