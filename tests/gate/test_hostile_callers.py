@@ -9,6 +9,7 @@ from test_cost import counted
 from test_front import TEXT, answered, request
 from wires import Bench, Wire
 
+from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.service import Door
 from swarmgate.http1.head_buffer import MAX_HEAD_BYTES
 
@@ -261,18 +262,21 @@ DEEP = b'{"model":"fast","messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     [
         (b'{"model":"fast","model":"slow"}', "twice"),
         (b'{"model":"fast","mod\\u0065l":"slow"}', "twice"),
-        (b'{"model":"\\ud800"}', "body"),
+        (b'{"model":"\\ud800"}', "half of a surrogate pair"),
+        (b'{"model":"fast","messages":[{"role":"user","content":"\\ud800"}]}', "half of a surrogate pair"),
+        (b'{"model":"fast","messages":[{"role":"user","content":"\xff\xfe"}]}', "not UTF-8"),
         (b'{"model":"fast","x":NaN}', "one JSON object"),
         (b'{"model":"fast"}{"model":"slow"}', "one JSON object"),
         (b'{"model":"fast","max_tokens":1e1000}', "max_tokens"),
         (b'{"model":["fast"]}', "model"),
-        (b"\xff\xfe", "one JSON object"),
+        (b"\xff\xfe", "not UTF-8"),
     ],
 )
 def test_hi_16_json_that_readers_disagree_on_is_not_sent(body, words):
-    status, error = answered(request(body=body))
-    assert (status, error["code"]) == (400, "caller_bad_request")
-    assert words in error["message"]
+    for path in PATHS:
+        status, error = answered(request(path.decode(), body))
+        assert (status, error["code"]) == (400, "caller_bad_request")
+        assert words in error["message"]
 
 
 def test_hi_16_what_was_judged_is_what_is_sent():
