@@ -207,7 +207,7 @@ def test_without_a_surface_proxy_forms_are_not_served(start):
 
     status, _, body = served(without, f"{start} HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
     assert status == 404
-    assert json.loads(body)["error"]["code"] == "caller_unknown_path"
+    assert json.loads(body)["code"] == "caller_unknown_path"
 
 
 def test_a_request_that_passed_this_gate_already_is_a_loop():

@@ -18,6 +18,7 @@ from swarmgate.gate.identity import Unattributed
 from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 from swarmgate.http1.refusal_id import FIELD, refusal_id
+from swarmgate.http1.refusals import BadHead
 
 JSON: Final = (b"content-type", b"application/json")
 STAY: Final = (b"x-should-retry", b"false")  # the gate has repeated what may be repeated
@@ -71,6 +72,8 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
     Reason.GATE_LOOP: (508, "proxy_loop_detected"),
     Reason.GATE_BUG: (500, _OWN),
 }
+_OURS: Final = b'swarmgate; error=%b; details="%b"'
+_TOO_SLOW: Final = 408
 _STATUS: Final = 502  # of a reason that has no row
 
 
@@ -97,6 +100,15 @@ def bad_input(bad: BadInput, shape: Shape = OPENAI) -> Reply:
     """What the caller said cannot be taken as it is, or says too little of who calls."""
     reason = Reason.CALLER_IDENTITY_MISSING if isinstance(bad, Unattributed) else Reason.CALLER_BAD_REQUEST
     return refusal(reason, f"{bad}.", bad.field, shape)
+
+
+def broken(bad: BadHead, shape: Shape) -> Reply:
+    """What is no request (http1/refusals.py); what was too slow may be sent again."""
+    code = f"caller_{bad.reason}"
+    said = Said(bad.status, code, str(bad), bad.field, request_id=refusal_id())
+    ours = _OURS % (_BAD.encode(), code.encode())
+    again = () if bad.status == _TOO_SLOW else (STAY,)
+    return Reply(bad.status, [*_fields(ours, said, shape), *again], shape.body(said))
 
 
 def bad_target(bad: BadTarget, shape: Shape) -> Reply:
@@ -126,7 +138,7 @@ def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
 
 def proxy_status(reason: Reason) -> bytes:
     """The field's value for an error of ours."""
-    return f'swarmgate; error={_TOLD.get(reason, (0, _DENIED))[1]}; details="{reason.value}"'.encode()
+    return _OURS % (_TOLD.get(reason, (0, _DENIED))[1].encode(), reason.value.encode())
 
 
 def theirs(status: int) -> Header:
@@ -172,9 +184,12 @@ def with_trail(body: bytes, call: Call) -> bytes:
 
 
 def _reply(reason: Reason, said: Said, shape: Shape) -> Reply:
+    return Reply(said.status, [*_fields(proxy_status(reason), said, shape), STAY], shape.body(said))
+
+
+def _fields(ours: bytes, said: Said, shape: Shape) -> list[Header]:
     name = (FIELD, said.request_id.encode())
-    headers = [(b"content-type", shape.media_type), STAY, (b"proxy-status", proxy_status(reason)), name]
-    return Reply(said.status, headers, shape.body(said))
+    return [(b"content-type", shape.media_type), (b"proxy-status", ours), name]
 
 
 def _message(reason: Reason, detail: str) -> str:

@@ -16,10 +16,10 @@ from swarmgate.gate.egress.rewrite import TO
 from swarmgate.gate.hop import HOP, is_loop
 from swarmgate.gate.identity import AS, split_as
 from swarmgate.gate.keeper import Keeper
-from swarmgate.gate.shapes import PROBLEM, Shape, shape_of
+from swarmgate.gate.shapes import OPENAI, PROBLEM, Shape, shape_of
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.head import RequestHead
-from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.refusals import BadHead, Lines
 
 _ABSOLUTE: Final = re.compile(rb"(?i:http)://([^/?]*)")
 _USUAL_PORT: Final = b":80"
@@ -138,13 +138,15 @@ class Front:
         if end.call is not None:
             end.call.on_resume()
 
-    def on_refused(self, _end: ClientEnd, _bad: BadHead) -> None:
-        """A head that is no request was answered already."""
+    def on_refused(self, _end: ClientEnd, bad: BadHead) -> answers.Reply:
+        """What is no request is told in the form that its path is read in, as far as that is known."""
         self.refused += 1
+        head = bad.head
+        return answers.broken(bad, OPENAI if head is None or not _has_place(head) else self._shape(head))
 
     def _kept_out(self, end: ClientEnd, head: RequestHead, why: Reason) -> answers.Reply:
         """Why a request may not come in; who shows one wrong key after the other is told more and more slowly."""
-        shape = _shape(head)
+        shape = self._shape(head)
         wait_ms = 0
         if why is Reason.CALLER_KEY_REFUSED and self.keeper is not None:
             wait_ms = self.keeper.guessed(end.peer)
@@ -156,7 +158,7 @@ class Front:
 
     def _look_closer(self, end: ClientEnd, head: RequestHead) -> None:
         if is_loop(head.fields.get(HOP, b"")):
-            end.respond(*answers.refusal(Reason.GATE_LOOP))
+            end.respond(*answers.refusal(Reason.GATE_LOOP, shape=self._shape(head)))
             return
         path, said = head.target, None
         try:
@@ -170,13 +172,13 @@ class Front:
                 if (self.keeper is not None and self.keeper.required) or not is_foreign(head.fields):
                     self._know(head.fields.get(b"host"))  # whoever came so far where keys are required has shown one
                 elif not self._shows_key(head):
-                    end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=_shape(head)))
+                    end.respond(*answers.refusal(Reason.CALLER_OTHER_SITE, shape=self._shape(head)))
                     return
                 if path.startswith(AS):
                     path, said = split_as(path)
                 surface = self._at(path)
         except BadInput as bad:
-            end.respond(*answers.bad_input(bad, _shape(head)))
+            end.respond(*answers.bad_input(bad, self._shape(head)))
             return
         if surface is None:
             end.respond(*self._unknown(head))
@@ -206,20 +208,27 @@ class Front:
             surface = next((surface for prefix, surface in self._below if path.startswith(prefix)), None)
         return surface
 
+    def _shape(self, head: Lines) -> Shape:
+        """The form in which whoever sent this head reads errors: that of an SDK on the gate's own paths, RFC 9457 elsewhere."""
+        path = self._origin_form(head.target) or b""
+        if path.startswith(AS):
+            path = b"/" + path[len(AS) :].partition(b"/")[2]
+        return shape_of(path, head.fields) if path.startswith(b"/") and not path.startswith(TO) else PROBLEM
+
     def _unknown(self, head: RequestHead) -> answers.Reply:
         known = sorted([*self.exact, *[prefix + b"..." for prefix, _ in self._below]])
         shown = f"{head.method.decode()} {head.target[:_SHOWN].decode('ascii', 'replace')}"
         return answers.refusal(
-            Reason.CALLER_UNKNOWN_PATH, f"{shown} is not served; served: {b', '.join(known).decode()}."
+            Reason.CALLER_UNKNOWN_PATH,
+            f"{shown} is not served; served: {b', '.join(known).decode()}.",
+            shape=self._shape(head),
         )
 
 
-def _shape(head: RequestHead) -> Shape:
-    """The form in which whoever sent this head reads errors: that of an SDK on the gate's own paths, RFC 9457 elsewhere."""
-    path = head.target
-    if path.startswith(AS):
-        path = b"/" + path[len(AS) :].partition(b"/")[2]
-    return shape_of(path, head.fields) if path.startswith(b"/") and not path.startswith(TO) else PROBLEM
+def _has_place(head: Lines) -> bool:
+    """Whether the target of a head that was refused says where it was to go."""
+    target = head.target
+    return head.well_cut and (head.method == b"CONNECT" or target.startswith(b"/") or b"://" in target)
 
 
 def authorities(host: str, port: int) -> set[bytes]:

@@ -173,12 +173,13 @@ class ClientEnd(Limited):
 
     def _refuse(self, bad: BadHead) -> None:
         """Answer what is not read, once and for all."""
-        self._send_refusal(bad)
-        self._handler.on_refused(self, bad)
+        if bad.head is None:
+            bad.head = self._heads.begun()
+        self._send_refusal(bad, self._handler.on_refused(self, bad))
 
     def _break(self, bad: BadHead) -> None:
         """The call's own request is broken: it is gone; tell the client unless its answer has begun."""
-        begun = self._begun
+        begun, bad.head = self._begun, self.head
         self._leave()
         if begun:
             self._transport.abort()

@@ -9,13 +9,13 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from swarmgate.http1.connection import Connection
+from swarmgate.http1.handler import Told
 from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import error_body, response_head
 from swarmgate.http1.sweep import Sweep
 
 GOODBYE_MS: Final = 10_000
-_STAY: Final = (b"x-should-retry", b"false")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -28,12 +28,9 @@ class Leaving(Connection):
         super().__init__(sweep)
         self._open = True  # further requests are read
 
-    def _send_refusal(self, bad: BadHead) -> None:
-        headers, body = error_body(bad.status, f"caller_{bad.reason}", str(bad))
-        headers.append((FIELD, refusal_id().encode()))
-        if bad.status != 408:  # what was too slow may be sent again
-            headers.append(_STAY)
-        self._sweep.cork.write(self._transport, response_head(bad.status, headers, length=len(body), close=True) + body)
+    def _send_refusal(self, bad: BadHead, told: Told | None) -> None:
+        status, headers, body = _usual(bad) if told is None else told
+        self._sweep.cork.write(self._transport, response_head(status, headers, length=len(body), close=True) + body)
         self._linger()
 
     def _linger(self) -> None:
@@ -52,3 +49,8 @@ class Leaving(Connection):
         self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
         self._sweep.cork.flush()
         self._transport.close()
+
+
+def _usual(bad: BadHead) -> Told:
+    headers, body = error_body(bad.status, f"caller_{bad.reason}", str(bad))
+    return bad.status, [*headers, (FIELD, refusal_id().encode())], body

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
 
+Told = tuple[int, list[Header], bytes]  # a whole answer: status, fields, body
+
+
 class Handler(Protocol):
     """The events of one client connection, each with the connection it belongs to."""
 
@@ -39,8 +42,12 @@ class Handler(Protocol):
     def on_resume(self, end: "ClientEnd") -> None:
         """The client has caught up."""
 
-    def on_refused(self, end: "ClientEnd", bad: BadHead) -> None:
-        """What is no request was answered here: a head (no call began), or a body that broke (its call is gone)."""
+    def on_refused(self, end: "ClientEnd", bad: BadHead) -> Told | None:
+        """
+        What is no request: a head (no call began), or a body that broke (its call is gone).
+
+        It is answered with what comes back, or in the form of OpenAI's SDK.
+        """
 
 
 class CallerEnd(Protocol):

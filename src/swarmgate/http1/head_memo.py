@@ -52,6 +52,11 @@ class RequestHeads(HeadBuffer):
         self._learn(head)
         return head, found[1]
 
+    def begun(self) -> RequestHead | None:
+        """The lines so far of a head that will not become whole, not judged; None if not even the first one came."""
+        end = self._held.rfind(b"\r\n")
+        return RequestHead(bytes(self._held[:end]) + b"\r\n\r\n") if end > 0 else None
+
     def _learn(self, head: RequestHead) -> None:
         raw, length = head.raw, head.fields.get(_FIELD)
         if length is None or len(raw) > LONGEST_KEPT:

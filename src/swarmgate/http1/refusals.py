@@ -26,14 +26,6 @@ TARGET: Final = re.compile(rb"[!-~]+")
 _DEFAULT_PORT: Final = {b"http": b":80", b"https": b":443"}
 
 
-class BadHead(ValueError):
-    """A head that is not read: `status` to answer with, `reason` = the row's name, `field` it is about, `sentence`."""
-
-    def __init__(self, status: int, reason: str, sentence: str, field: str = "head") -> None:
-        super().__init__(f"{field}: {sentence}")
-        self.status, self.reason, self.sentence, self.field = status, reason, sentence, field
-
-
 class Lines(Protocol):
     """What a row sees: a head cut into lines, not yet believed."""
 
@@ -47,6 +39,19 @@ class Lines(Protocol):
 
     def count(self, name: bytes) -> int:
         """How many header lines bear this lower-case name."""
+
+
+class BadHead(ValueError):
+    """
+    A head that is not read: `status` to answer with, `reason` = the row's name, `field` it is about, `sentence`.
+
+    `head` is what is known of it all the same, None if there is nothing: of no use but to tell who sent it.
+    """
+
+    def __init__(self, status: int, reason: str, sentence: str, field: str = "head", head: Lines | None = None) -> None:
+        super().__init__(f"{field}: {sentence}")
+        self.status, self.reason, self.sentence, self.field = status, reason, sentence, field
+        self.head = head
 
 
 class Row(NamedTuple):
@@ -157,6 +162,6 @@ def refuse(head: Lines, rows: tuple[Row, ...], complaint: str | None) -> None:
     """Raise BadHead for the first row that applies, else for llhttp's complaint; do nothing when there is neither."""
     for row in rows:
         if row.applies(head):
-            raise BadHead(row.status, row.name, row.sentence, row.field)
+            raise BadHead(row.status, row.name, row.sentence, row.field, head)
     if complaint:
-        raise BadHead(400, "malformed", complaint)
+        raise BadHead(400, "malformed", complaint, head=head)

@@ -121,4 +121,4 @@ class Site:
         """The caller caught up."""
 
     def on_refused(self, _end: ClientEnd, _bad: BadHead) -> None:
-        """What is no request was answered already."""
+        """What is no request is answered in the usual form."""
