@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 import uvloop
 
 from swarmgate.http1.client_end import ClientEnd
-from swarmgate.http1.dial import Endpoint
+from swarmgate.http1.cork import Cork
+from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.render import error_body, passed_on, request_head
 from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.tls import NO_TLS, Contexts
 from swarmgate.http1.upstreams import DEFAULT_LIMITS, Origin, PoolLimits, Upstreams
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -66,20 +68,25 @@ class Exchange:
 
 
 class PlainRelay:
-    def __init__(self, upstream_port: int, limits: PoolLimits = DEFAULT_LIMITS):
+    def __init__(self, upstream_port: int, limits: PoolLimits = DEFAULT_LIMITS, tls: Contexts = NO_TLS):
         loop = asyncio.get_running_loop()
+        self.tls = tls
         self.loop, self.log = loop, []
         self.ends = []
         self.cleanup = []  # uvloop waits for ever for what a failed test leaves open (its warning is an error here)
         self.origin = Origin("http", "127.0.0.1", upstream_port)
-        self.sweep = Sweep(loop)
+        self.sweep = Sweep(loop, Cork(loop.call_soon))
         self.sweep.start()
         self.upstreams = Upstreams(
-            loop, self.sweep, lambda origin, located: located(Endpoint((origin.host,), origin.port)), limits
+            loop,
+            self.sweep,
+            lambda origin, located: located(Endpoint((origin.host,), origin.port, tls.targets)),
+            limits,
+            Dialler(loop, small_reads=tls.callers is not None),
         )
 
     async def __aenter__(self):
-        self.server = await self.loop.create_server(self.accept, "127.0.0.1", 0)
+        self.server = await self.loop.create_server(self.accept, "127.0.0.1", 0, ssl=self.tls.callers)
         self.port = self.server.sockets[0].getsockname()[1]
         return self
 

@@ -54,6 +54,7 @@ from swarmgate.gate.view.surface import PREFIX as VIEWS
 from swarmgate.gate.view.window import Window
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.cork import Cork
+from swarmgate.http1.dial import Dialler
 from swarmgate.http1.listen import Listening, listen
 from swarmgate.http1.render import response_head
 from swarmgate.http1.sweep import Sweep
@@ -182,7 +183,9 @@ class Gate:
         for name, limits in plan.budgets.items():
             self.store.define(name, limits)
         pins = plan.egress.settings.pins if plan.egress is not None else {}
-        self.upstreams = Upstreams(loop, self.sweep, OperatorResolver(loop, self.sweep, tls.targets, pins).locate)
+        locate = OperatorResolver(loop, self.sweep, tls.targets, pins).locate
+        dialler = Dialler(loop, small_reads=tls.callers is not None)
+        self.upstreams = Upstreams(loop, self.sweep, locate, dialler=dialler)
         self.exchanges = exchanges = Exchanges(
             self.upstreams, pump.fire, (clock.now_ms, unix_s), Deliveries(loop, pump.fire), Till(plan.prices)
         )

@@ -101,7 +101,7 @@ class Answering(Leaving):
                 size = len(payload)
                 line = SIZE_LINES[size] if size < SHORT_BYTES else b"%x\r\n" % size
                 cork.held.append((self._transport, b"%b%b\r\n" % (line, payload)))
-                if size > LONG_BYTES or len(cork.held) >= MOST_HELD:
+                if size >= LONG_BYTES or len(cork.held) >= MOST_HELD:
                     cork.flush()
                 elif len(cork.held) == 1:
                     cork.call_soon(cork.flush)

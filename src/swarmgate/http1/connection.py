@@ -16,7 +16,7 @@ from swarmgate.http1.sweep import NEVER, Sweep
 # What the kernel does not take pauses its source, which is read again when all of it has gone: so no more than one read waits
 # here, 256 KiB at most (reliability SE-05). One byte may, because over TLS a limit of 0 is reached by an empty buffer.
 MAY_WAIT_BYTES: Final = 1
-FULL_READ_BYTES: Final = 128 * 1024  # libuv follows a read that filled its 256 KB by up to 31 more in the same turn
+FULL_READ_BYTES: Final = 64 * 1024  # libuv follows a read that filled its buffer by up to 31 more in the same turn
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

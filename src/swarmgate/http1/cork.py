@@ -11,9 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 MOST_HELD: Final = 64  # writes
-LONG_BYTES: Final = (
-    64 * 1024
-)  # what is longer leaves at once: its reader may be full, and whoever feeds it must hear so before its next read
+LONG_BYTES: Final = 16 * 1024  # so much leaves at once: whoever feeds a full reader must hear so before its next read
 
 
 def _at_once(act: Callable[[], None]) -> None:
@@ -33,7 +31,7 @@ class Cork:
         """Write later, after everything that was written before."""
         held = self.held
         held.append((transport, data))
-        if len(data) > LONG_BYTES or len(held) >= MOST_HELD:
+        if len(data) >= LONG_BYTES or len(held) >= MOST_HELD:
             self.flush()
         elif len(held) == 1:
             self.call_soon(self.flush)

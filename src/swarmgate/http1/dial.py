@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from swarmgate.http1.faults import Fault
+from swarmgate.http1.small_reads import SmallReads
 from swarmgate.http1.tls import Handshakes
 from swarmgate.http1.upstream_end import UpstreamEnd
 
@@ -29,10 +30,17 @@ class Endpoint(NamedTuple):
 
 
 class Dialler:
-    """Dials; `outcome` hears the open connection or the fault, once per dial. `close` cancels what is under way."""
+    """
+    Dials; `outcome` hears the open connection or the fault, once per dial. `close` cancels what is under way.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, connect_s: float = CONNECT_S) -> None:
+    `small_reads` where callers speak TLS; targets that do are read so anyway (small_reads.py).
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, connect_s: float = CONNECT_S, small_reads: bool = False
+    ) -> None:
         self._loop = loop
+        self._small_reads = small_reads
         self._connect_s = connect_s
         self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +69,7 @@ class Dialler:
             async with asyncio.timeout(self._connect_s):
                 link = await self._connect(endpoint)
                 if endpoint.tls is None:
-                    return (await self._loop.create_connection(make, sock=link))[1]
+                    return await self._speak(make, link, None, None)
                 refused = Fault.TLS_FAILED
                 return await self._secure(endpoint, make, link)
         except TimeoutError:
@@ -74,14 +82,20 @@ class Dialler:
     async def _secure(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
         name = endpoint.server_name or endpoint.addresses[0]
         try:
-            _, end = await self._handshakes.run(
-                name,
-                lambda: self._loop.create_connection(make, sock=link, ssl=endpoint.tls, server_hostname=name),
-            )
+            return await self._handshakes.run(name, lambda: self._speak(make, link, endpoint.tls, name))
         except BaseException:
             link.close()
             raise
-        return end
+
+    async def _speak(
+        self, make: Callable[[], UpstreamEnd], link: socket.socket, tls: ssl.SSLContext | None, name: str | None
+    ) -> UpstreamEnd:
+        if tls is None and not self._small_reads:
+            return (await self._loop.create_connection(make, sock=link))[1]
+        _, reads = await self._loop.create_connection(
+            lambda: SmallReads(make()), sock=link, ssl=tls, server_hostname=name
+        )
+        return reads.end
 
     async def _connect(self, endpoint: Endpoint) -> socket.socket:
         """The first address that answers; each gets its share of the limit, so that one dead address costs no more."""
