@@ -18,7 +18,10 @@ values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(st.text(max_size=8), values, max_size=6).map(
-    lambda said: {key: value for key, value in said.items() if key not in {"stream", "max_tokens"}} | {"model": "m"}
+    lambda said: (
+        {key: value for key, value in said.items() if key not in {"stream", "max_tokens", "n", "best_of"}}
+        | {"model": "m"}
+    )
 )
 spaces = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", " :  ")])
 

@@ -102,7 +102,7 @@ class Pump:
         self.fire(call, ARRIVED)
 
     def fire(self, call: Call, event: Event) -> None:
-        """Tell the core what happened and do what it asks, and everything that follows at once, at one instant."""
+        """Tell the core what happened and do what it asks, and everything that follows at once, at one instant, or that of the newest call."""
         events = self._events
         if self._running:
             events.append((call, event))
@@ -127,6 +127,8 @@ class Pump:
                 if not events:
                     break
                 call, event = events.popleft()
+                if event is ARRIVED:  # it was made after the clock was read
+                    now_ms = self._clock.now_ms()
         finally:
             self._running = False
             if room.sleeping or self._armed_ms is not None:
