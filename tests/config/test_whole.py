@@ -209,3 +209,10 @@ def test_input_and_output_may_be_limited_apart():
     assert "largest_tokens says how large the largest is" in told[2]
     (told,) = problems(text.replace("400_000 input tokens", "400_000 inputs"))
     assert "nearest is 'input_tokens'" in told[2]
+
+
+@pytest.mark.parametrize("table", ["cache", "store", "router_settings"])
+def test_llm_gateways_33_nothing_is_switched_off_by_a_table_that_nobody_reads(table):
+    (found,) = problems(GOOD + f'[{table}]\ntype = "redis-semantic"\n')
+    assert found[1] == table
+    assert "is unknown" in found[2]

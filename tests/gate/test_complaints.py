@@ -20,10 +20,6 @@ from swarmgate.gate.service import Door
 
 ONE_SLOT = TARGET + 'limits = ["1 concurrent"]\n'
 TESTS = Path(__file__).parents[1]
-ELSEWHERE = {
-    19: "sticky sessions: none is sticky here",
-    33: "a cache switches the store off: answers are not cached",
-}
 PLACES = """
 [targets.{name}]
 base_url = "http://127.0.0.1:{port}/v1"
@@ -382,4 +378,4 @@ def test_no_complaint_is_forgotten():
         r"def test_\w*?llm_gateways_((?:\d+_)+)", "".join(path.read_text() for path in TESTS.rglob("*.py"))
     )
     tested = {int(number) for name in names for number in name.strip("_").split("_")}
-    assert tested == set(range(1, 86)) - ELSEWHERE.keys()
+    assert tested == set(range(1, 86))

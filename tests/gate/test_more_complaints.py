@@ -83,7 +83,34 @@ def test_llm_gateways_9_one_who_asks_for_a_lot_delays_the_others_by_four():
     assert all(wire.written[0].startswith(b"HTTP/1.1 200 ") for _, wire in others)
 
 
+def served_by(bench, refused=b""):
+    """The key that serves the next request of one session; a request with the secret `refused` is answered with a 429."""
+    said = b'{"model":"m","prompt_cache_key":"s","user":"s"}'
+    ((door, caller),) = callers(bench, 1)
+    door.data_received(request("/v1/chat/completions", said, "POST", "x-session-id: s", "cookie: session=s"))
+    while not caller.written:
+        while bench.dialler.dials:
+            bench.dialler.succeed()
+        ((end, wire),) = [(end, wire) for end, wire in bench.dialler.opened if wire.written]
+        is_refused = refused and refused in b"".join(wire.written)
+        wire.written.clear()
+        end.data_received(whole(LIMIT, "429 Too Many Requests", "retry-after: 60\r\n") if is_refused else whole(UNARY))
+    return caller.written.pop().lower().partition(b"x-swarmgate-key-id: ")[2].partition(b"\r")[0]
+
+
+def test_llm_gateways_19_a_session_holds_to_no_key_that_is_out(tmp_path):
+    (tmp_path / "b").write_text("sk-2")
+    bench = Bench(TARGET.format(port=9).replace('first = "env:KEY"', f'a = "env:KEY", b = "file:{tmp_path}/b"'))
+    warm(bench.gate)
+    assert {served_by(bench) for _ in range(4)} == {b"a", b"b"}  # nothing is sticky to begin with
+    assert served_by(bench, b"sk-1") == b"b"
+    assert {served_by(bench) for _ in range(4)} == {b"b"}
+    bench.pass_time(90_000)
+    assert b"a" in {served_by(bench) for _ in range(20)}
+
+
 NO_MONEY = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+LIMIT = {"error": {"message": "Rate limit reached", "type": "requests", "code": "rate_limit_exceeded"}}
 TOMORROW = {"error": {"message": "on requests per day (RPD): Limit 200, Used 200, Requested 1."}}
 
 
