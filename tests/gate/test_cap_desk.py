@@ -100,6 +100,7 @@ def test_a_task_type_has_its_caps_and_its_ceiling():
     status, said = caller.ask(task_type="literature", messages=long)
     assert (status, said["error"]["code"]) == (413, "policy_context_ceiling")
     assert "'literature' reads at most 100 tokens" in said["error"]["message"]
+    assert 'have it compressed (over = "compress"' in said["error"]["message"]
     assert caller.ask(messages=long)[0] == 200
 
 

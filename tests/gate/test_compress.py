@@ -107,7 +107,7 @@ def test_up_06_a_summary_without_end_is_not_held():
     end.data_received(LAST)
     status, said = agent.heard()
     assert (status, said["error"]["code"]) == (413, "policy_context_ceiling")
-    assert "gave no summary" in said["error"]["message"]
+    assert "the model gave no summary" in said["error"]["message"]
 
 
 def test_ti_03_08_no_team_gets_what_was_written_for_another():
@@ -219,11 +219,36 @@ def test_the_trouble_of_the_child_is_the_callers():
     assert agent.bench.reserved == 0
 
 
+LONG = turn("system", "x" * 9_000)
+CALLED = turn("assistant", tool_calls=[{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}])
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        ([LONG, LONG, *STORY[1:]], r"Compressing was tried: with a summary .* it still has about \d{4} \("),
+        ([turn("user", "x" * 9_000)] * 4, r"Compressing was tried: no message may give way \(system .*last 4"),
+        ([turn("user", "x" * 19_000), CALLED, turn("tool", tool_call_id="c1")], "Compressing was tried: no message"),
+        ([turn("user", "x")] * 5_000, "Compressing was tried: this is no conversation of at most 4096 messages"),
+    ],
+)
+def test_what_cannot_be_made_short_enough_is_told_so(story, words):
+    agent = Conversation()
+    agent.ask(story)
+    status, said = agent.heard()
+    assert (status, said["error"]["code"]) == (413, "policy_context_ceiling")
+    assert re.search(
+        "'literature' reads at most 4000 tokens; this prompt has about .*" + words, said["error"]["message"]
+    )
+    assert (agent.bench.ends, agent.bench.dialler.opened) == (["refused"], [])
+
+
 def test_a_summary_that_is_none():
     agent = Conversation()
     agent.ask(STORY)
     agent.answer({"choices": []})
     assert agent.heard()[0] == 413
+    assert "Compressing was tried: the model gave no summary." in agent.heard()[1]["error"]["message"]
     assert agent.bench.reserved == 0
 
 

@@ -117,7 +117,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
     Reason.POLICY_PAUSED: "The operator has paused this budget; nobody knows for how long.",
     Reason.POLICY_LARGER_THAN_LIMIT: "The call needs more than this class may ever hold, all its answers together; make it smaller or raise the limit.",
-    Reason.POLICY_CONTEXT_CEILING: "The prompt is longer than its task type may read at once; nothing was sent.",
+    Reason.POLICY_CONTEXT_CEILING: "The prompt is longer than its task type may read at once; it was not sent.",
     Reason.POLICY_AGENT_BACKLOG: "This agent already has as many calls in the line as one agent may.",
     Reason.POLICY_KEYS_OUT: "Every key of this target is out.",
     Reason.POLICY_HOST: "The operator does not let this host be called.",

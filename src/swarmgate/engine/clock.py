@@ -1,9 +1,10 @@
 """
 Where time comes from in a running gate: the event loop's own clock, and the wall clock for what others date.
 
-The loop reads its clock once per turn and anew where a timer is set (stdlib's loop: whenever it is asked), so it may go on inside of
-a turn: whoever reckons with two instants asks for the later one later. Alarms set by it never ring before it says so. It counts from the epoch as it stood at the start, so that saved budgets and calendar
-windows mean the same after a restart; steps of the wall clock afterwards change nothing.
+The loop reads its clock once per turn, and anew where a timer is set (stdlib's loop: whenever it is asked), so it may go on
+inside of a turn: whoever reckons with two instants asks for the later one later. Alarms set by it never ring before it says
+so. It counts from the epoch as it stood at the start, so that saved budgets and calendar windows mean the same after a
+restart; steps of the wall clock afterwards change nothing.
 """
 
 import asyncio

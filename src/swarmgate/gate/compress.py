@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from swarmgate.core.context import SUMMARY_TOKENS, Cut, choose, cuts
+from swarmgate.core.context import KEPT_TURNS, SUMMARY_TOKENS, Cut, choose, cuts
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Rung
@@ -19,12 +19,23 @@ from swarmgate.gate import answers
 from swarmgate.gate.answers import Reply
 from swarmgate.gate.peek import peek
 from swarmgate.gate.relay import Relay
-from swarmgate.gate.turns import Conversation, dropped, read_conversation, request_for, shortened, summary_in
+from swarmgate.gate.turns import (
+    MOST_TURNS,
+    Conversation,
+    dropped,
+    read_conversation,
+    request_for,
+    shortened,
+    summary_in,
+)
 from swarmgate.http1.head import Header, parse_request
 
 REMEMBERED: Final = 1_024  # summaries
 MOST_SUMMARY_BYTES: Final = 1_048_576  # a longer answer is none
+NOT_TRIED: Final = 'Make it shorter, or have it compressed (over = "compress" in the task type).'
 _VERSION: Final = b"anthropic-version"
+_UNREAD: Final = f"Compressing was tried: this is no conversation of at most {MOST_TURNS} messages, and only older messages give way."
+_KEPT: Final = f"system and signed messages, the last {KEPT_TURNS} and tools stay"
 
 Begin = Callable[[Relay, tuple[Rung, ...], Scope], None]
 Refuse = Callable[[Relay, tuple[Rung, ...], Scope, str], None]
@@ -45,18 +56,18 @@ class Compressor:
         self._refuse = refuse
         self._summaries: OrderedDict[bytes, str] = OrderedDict()
 
-    def shorten(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, ceiling_tokens: int) -> bool:
-        """Begin the call with a shorter prompt, now or when its summary is there; False if no summary can help."""
+    def shorten(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, ceiling_tokens: int) -> str:
+        """Begin the call with a shorter prompt, now or when its summary is there; else why no summary can help."""
         peeked = relay.peeked
         assert peeked is not None
         conversation = read_conversation(peeked, relay.path)
         if conversation is None:
-            return False
+            return _UNREAD
         whose = (scope.team, peeked.model)  # nobody gets what another team's model wrote (reliability TI-03)
         found = cuts(conversation.turns, conversation.beside_tokens)
         cut = choose(found, ceiling_tokens, lambda one: _key(conversation, one, whose) in self._summaries)
         if cut is None:
-            return False
+            return _why_not(found)
         key = _key(conversation, cut, whose)
         if key in self._summaries:
             self._summaries.move_to_end(key)
@@ -64,7 +75,7 @@ class Compressor:
             self._begin(relay, rungs, scope)
         else:
             self._ask(relay, rungs, scope, (conversation, cut, key))
-        return True
+        return ""
 
     def _ask(
         self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, needed: tuple[Conversation, Cut, bytes]
@@ -80,7 +91,7 @@ class Compressor:
                 return
             summary = summary_in(reply.body)
             if not summary:
-                self._refuse(relay, rungs, scope, "The model gave no summary.")
+                self._refuse(relay, rungs, scope, "Compressing was tried: the model gave no summary.")
                 return
             self._keep(key, summary)
             relay.peeked = shortened(peeked, conversation, cut, summary)
@@ -159,6 +170,13 @@ class Ear:
 
     def resume(self) -> None:
         """See want_body."""
+
+
+def _why_not(found: Sequence[Cut]) -> str:
+    """Why none of these cuts helps."""
+    if not found:
+        return f"Compressing was tried: no message may give way ({_KEPT})."
+    return f"Compressing was tried: with a summary of all that may give way it still has about {found[-1].tokens} ({_KEPT})."
 
 
 def _key(conversation: Conversation, cut: Cut, whose: tuple[str, str]) -> bytes:

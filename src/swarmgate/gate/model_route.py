@@ -20,7 +20,7 @@ from swarmgate.core.rungs import too_small
 from swarmgate.core.scope import NOBODY, PREFIX, Scope
 from swarmgate.gate import answers
 from swarmgate.gate.apart import NAMED, apart
-from swarmgate.gate.compress import Ceiling, Compressor
+from swarmgate.gate.compress import NOT_TRIED, Ceiling, Compressor
 from swarmgate.gate.desk import Desk
 from swarmgate.gate.identity import UNSAID, Identity, read_timeout_ms
 from swarmgate.gate.least import least_tokens
@@ -138,10 +138,7 @@ class ModelRoutes:
                 relay.peeked = peeked = self._apart(peeked, scope.team)
             ceiling = self.ceilings.get(wishes.identity.step.task_type)
             if ceiling is not None and peeked.prompt_tokens > ceiling.tokens and wishes.generates:
-                if not ceiling.compress or not self._compressor.shorten(relay, rungs, scope, ceiling.tokens):
-                    asked, most = peeked.prompt_tokens, ceiling.tokens
-                    detail = f"{wishes.identity.step.task_type!r} reads at most {most} tokens; this prompt has about {asked}."
-                    self._too_long(relay, rungs, scope, f"Task type {detail}")
+                self._shorten(relay, rungs, scope, ceiling)
                 return
             self._begin(relay, rungs, scope)
         except BadInput as bad:
@@ -235,6 +232,15 @@ class ModelRoutes:
         """Put on the call what its tokens will probably cost; False if that is not known."""
         output = 0 if relay.outputs is None else call.choices * relay.outputs.reserve(peeked.max_tokens or 0)
         return self.desk.exchanges.till.reserve(call, self.desk.targets, peeked.prompt_tokens, output)
+
+    def _shorten(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, ceiling: Ceiling) -> None:
+        """Its prompt is beyond its ceiling: make it shorter, or say why it is not."""
+        why = self._compressor.shorten(relay, rungs, scope, ceiling.tokens) if ceiling.compress else NOT_TRIED
+        if why:
+            assert relay.peeked is not None
+            asked, task_type = relay.peeked.prompt_tokens, relay.identity.step.task_type
+            said = f"Task type {task_type!r} reads at most {ceiling.tokens} tokens; this prompt has about {asked}."
+            self._too_long(relay, rungs, scope, f"{said} {why}")
 
     def _too_long(self, relay: Relay, rungs: tuple[Rung, ...], scope: Scope, detail: str) -> None:
         assert relay.peeked is not None

@@ -74,7 +74,7 @@ def peek(body: Body) -> Peeked:
         elif key in _LIMITS:
             max_tokens = _smaller(max_tokens, key, raw)
         elif key in _ANSWERS:
-            answers = max(answers, _whole(key, raw, MOST_ANSWERS) or 1)
+            answers = max(answers, _smaller(None, key, raw, MOST_ANSWERS) or 1)
     prompt_tokens = bytes_read // BYTES_PER_TOKEN + 1
     return Peeked(fields, compact, model, stream == b"true", max_tokens, prompt_tokens, answers)
 
@@ -135,23 +135,17 @@ def _is_half(body: Body, words: str) -> bool:
     return tail.endswith(b"}") and _HALF.search(tail) is not None
 
 
-def _smaller(known: int | None, key: str, raw: Raw) -> int | None:
-    """The smaller of the caller's limits; `null` is none."""
-    limit = _whole(key, raw, MOST_TOKENS)
-    if limit is None:
-        return known
-    return limit if known is None or limit < known else known
-
-
-def _whole(key: str, raw: Raw, most: int) -> int | None:
-    """A whole number; `null` is none. Errors: `BadInput` for anything else."""
+def _smaller(known: int | None, key: str, raw: Raw, most: int = MOST_TOKENS) -> int | None:
+    """The smaller of what is known and of a whole number; `null` is none. Errors: `BadInput` for anything else."""
     try:
-        number = _number(raw)
+        limit = _number(raw)
     except msgspec.DecodeError:
         raise BadInput(key, "is no whole number") from None
-    if number is not None and not 0 < number <= most:
+    if limit is None:
+        return known
+    if not 0 < limit <= most:
         raise BadInput(key, f"is not between 1 and {most}")
-    return number
+    return limit if known is None or limit < known else known
 
 
 def _is_single(body: bytes, fields: dict[str, Raw]) -> bool:
