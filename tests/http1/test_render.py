@@ -91,7 +91,7 @@ def test_ordinary_connection_wishes_name_nothing(wish):
 
 def test_fixed_heads_are_heads():
     assert parse_response(CONTINUE).status == 100
-    assert parse_response(TUNNEL_OPEN).status == 200
+    assert parse_response(TUNNEL_OPEN + b"\r\n").status == 200
 
 
 def test_an_error_of_ours_has_the_shape_the_sdks_read():

@@ -102,6 +102,11 @@ def bad_input(bad: BadInput, shape: Shape = OPENAI) -> Reply:
     return refusal(reason, f"{bad}.", bad.field, shape)
 
 
+def named() -> Header:
+    """The name of an answer that is no refusal and belongs to no call."""
+    return (FIELD, refusal_id().encode())
+
+
 def broken(bad: BadHead, shape: Shape) -> Reply:
     """What is no request (http1/refusals.py); what was too slow may be sent again."""
     code = f"caller_{bad.reason}"

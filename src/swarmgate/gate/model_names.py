@@ -51,7 +51,7 @@ class ModelNames:
         if head.method not in _METHODS:
             end.respond(*answers.refusal(Reason.CALLER_METHOD, "Models are read with GET.", shape=shape))
         elif path == PATH:
-            end.respond(200, [JSON], msgspec.json.encode(self._list(self._names(head), shape)))
+            end.respond(200, [JSON, answers.named()], msgspec.json.encode(self._list(self._names(head), shape)))
         else:
             name = unquote(path[len(ONE) :].decode("ascii"), errors="replace")
             end.respond(*self._one(name, self._names(head, name), shape))
@@ -72,7 +72,7 @@ class ModelNames:
         if name not in known:
             nearest = answers.nearest_models(name, [one for one in self._ladders.nearest(name) if one in known])
             return answers.refusal(Reason.CALLER_UNKNOWN_MODEL, nearest, "model", shape)
-        return Reply(200, [JSON], msgspec.json.encode(self._model(name, shape)))
+        return Reply(200, [JSON, answers.named()], msgspec.json.encode(self._model(name, shape)))
 
     def _model(self, name: str, shape: Shape) -> dict[str, object]:
         if shape is ANTHROPIC:

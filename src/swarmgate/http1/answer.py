@@ -18,7 +18,7 @@ from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
-from swarmgate.http1.render import CONTINUE, LAST_CHUNK, SHORT_BYTES, SIZE_LINES, TUNNEL_OPEN, response_head
+from swarmgate.http1.render import CONTINUE, LAST_CHUNK, SHORT_BYTES, SIZE_LINES, response_head
 from swarmgate.http1.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -172,9 +172,9 @@ class Answering(Leaving):
         self._may_wait = waiting_bytes(self._transport) - max(LEAST_READ_BYTES, ours >> 3)
         self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
 
-    def _start_tunnel(self) -> None:
+    def _start_tunnel(self, answer: bytes) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()
-        self._sweep.cork.write(self._transport, TUNNEL_OPEN)
+        self._sweep.cork.write(self._transport, answer)
 
     def _answer_head(self, status: int, headers: Fields, length: int | None, ready: bytes) -> bytes:
         head = self.head

@@ -11,13 +11,14 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.answer import SILENT
+from swarmgate.http1.answer import SILENT, Fields
 from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, Limited
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.framing import READ, BadBody
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import RequestHead
 from swarmgate.http1.refusals import BadHead
+from swarmgate.http1.render import TUNNEL_OPEN, header_lines
 from swarmgate.http1.request_body import request_body
 from swarmgate.http1.sweep import NEVER, Sweep
 
@@ -36,9 +37,9 @@ class ClientEnd(Limited):
         self._waiting = bytearray()  # pipelined, unparsed
         self.is_early = False  # early: bytes came with the present head, behind it
 
-    def open_tunnel(self, idle_ms: int) -> None:
+    def open_tunnel(self, idle_ms: int, headers: Fields = ()) -> None:
         """Answer CONNECT: from now on all bytes are payload, both ways, until `finish`, `cut` or the client's end."""
-        self._start_tunnel()
+        self._start_tunnel(TUNNEL_OPEN + header_lines(headers) + b"\r\n")
         self._body_ms, self._least_bytes = idle_ms, 0
         self.deadline_ms = self._limit()
         early = bytes(self._waiting)

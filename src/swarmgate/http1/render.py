@@ -35,7 +35,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 SHORT_BYTES: Final = 2_048
 SIZE_LINES: Final = [b"%x\r\n" % size for size in range(SHORT_BYTES)]  # what precedes a chunk of so many bytes
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-TUNNEL_OPEN: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+TUNNEL_OPEN: Final = b"HTTP/1.1 200 Connection established\r\n"  # its fields and the blank line follow
 
 
 class BadField(ValueError):

@@ -154,9 +154,11 @@ async def opened(on, target="a.org:80"):
 
 def test_a_tunnel_carries_bytes_both_ways_and_is_counted_once():
     async def act(on):
-        assert (await opened(on)).startswith(b"HTTP/1.1 200")
+        head = await opened(on)
+        (call,) = on.gate.pump.open
+        assert head == b"HTTP/1.1 200 Connection established\r\nx-request-id: %b\r\n\r\n" % call.id.encode()
         said = [await on.caller.ask("GET", f"/{n}") for n in range(3)]
-        wire = next(iter(on.gate.pump.open)).wire
+        wire = call.wire
         on.caller.close()
         await eventually(lambda: on.ends)
         return said, wire.facts(), on.ends, on.world.hits

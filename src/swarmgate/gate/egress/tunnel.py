@@ -23,6 +23,7 @@ from swarmgate.gate.wire import HostWire
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import RequestHead, ResponseHead
+from swarmgate.http1.refusal_id import FIELD
 from swarmgate.http1.upstreams import Origin
 from swarmgate.ports import AttemptFacts
 
@@ -88,9 +89,9 @@ class Tunnel:
         """The connection to the host."""
         return Pipe(self._desk, call, self)
 
-    def show(self, _call: Call) -> None:
+    def show(self, call: Call) -> None:
         """The tunnel is open."""
-        self.end.open_tunnel(IDLE_MS)
+        self.end.open_tunnel(IDLE_MS, [(FIELD, call.id.encode())])
 
     def tell(self, call: Call, answer: Answer, _exchange: Exchange | None) -> None:
         """Say how the tunnel ended, once."""

@@ -84,7 +84,7 @@ class Events:
         if sum(one.whose == whose for one in self._listening) >= MOST_OF_ONE:
             end.respond(*answers.refusal(Reason.GATE_BUSY, f"At most {MOST_OF_ONE} of one caller may listen at once."))
             return None
-        end.start_stream(200, HEAD)
+        end.start_stream(200, [*HEAD, answers.named()])
         listening = Listening(end, self._listening, viewer, whose)
         self._listening[listening] = None
         return listening

@@ -95,7 +95,7 @@ class Views:
 
 def told(found: object, status: int = 200) -> Reply:
     """Anything as JSON that no cache keeps."""
-    return Reply(status, [answers.JSON, _FRESH], msgspec.json.encode(found))
+    return Reply(status, [answers.JSON, _FRESH, answers.named()], msgspec.json.encode(found))
 
 
 def _query(asked: bytes) -> dict[str, str]:
