@@ -270,7 +270,7 @@ class Relay:
 
     def _tell(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         if self.as_events or call.committed:
-            self._break_off(call, answer)
+            self._break_off(call, answer, exchange)
         elif answer.end is End.FAILED and isinstance(exchange, Attempt) and exchange.may_be_shown(answer.reason):
             status = exchange.status
             assert exchange.head is not None
@@ -292,9 +292,10 @@ class Relay:
             self.end.start_stream(200, [*_EVENTS, (b"x-request-id", call.id.encode())])
         self.end.write_chunk(_KEEP_ALIVE)
 
-    def _break_off(self, call: Call, answer: Answer) -> None:
-        """An answer that had begun cannot go on: say so where the format can, and let nobody take it for whole."""
-        if self.as_events:
+    def _break_off(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
+        """An answer that had begun cannot go on: say so once where the format can, and let nobody take it for whole."""
+        has_told = isinstance(exchange, Attempt) and exchange.has_told
+        if self.as_events and not has_told:
             self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
         self.end.cut()
 

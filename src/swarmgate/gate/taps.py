@@ -16,14 +16,14 @@ from swarmgate.core.price import NO_COUNT
 from swarmgate.gate.answer_shape import UNKNOWN, Counts, Shape, decode_answer, decode_counts, decode_shape
 from swarmgate.gate.pieces import FAR, Pieces
 from swarmgate.http1.head import ResponseHead
-from swarmgate.providers.errors import Failure, failure_at
+from swarmgate.providers.errors import LONGEST_TEXT, Failure, failure_at, failure_in
 
 MOST_CARRIED_BYTES: Final = 64 * 1024
 
 # Two ends of lines, each LF, CRLF or CR (WHATWG HTML 9.2.5); a CR that was read last may be half of a CRLF.
 SSE_END: Final = re.compile(rb"\r?\n(?:\n|\r\n|\r(?=[^\n]))|\r\r\n?")
 LONGEST_END: Final = 4
-_MARKS: Final = (b'"usage"', b'"error"', b"[DONE]", b"message_stop", b"response.")
+_MARKS: Final = (b'"usage"', b'"error"', b"[DONE]", b"message_stop", b"response.", b"event: error", b"event:error")
 _LAST_USAGE: Final = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _DONE, _BOM = b"[DONE]", b"\xef\xbb\xbf"
 _CACHED: Final = re.compile(
@@ -31,9 +31,12 @@ _CACHED: Final = re.compile(
 )
 _READ_APART, _WRITTEN_APART = b"cache_read_input_tokens", b"cache_creation_input_tokens"  # Anthropic counts them apart
 _ERROR: Final = b'"error"'
-_may_fail: Final = re.compile(rb'"error"\s*:\s*(?!null)').search
+_may_fail: Final = re.compile(rb'"error"\s*(?:[,}]|:\s*(?!null))').search  # a member, or what a type is
+_is_named_error: Final = re.compile(rb"(?:^|[\r\n])event: ?error(?:[\r\n]|$)").search
 _PLACES: Final = ("error",)
-_LAST_TYPES: Final = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
+_FAILED_TYPE: Final = "response.failed"
+_TOLD_TYPES: Final = frozenset({"error", _FAILED_TYPE})
+_LAST_TYPES: Final = frozenset({"message_stop", "response.completed", "response.incomplete", _FAILED_TYPE})
 _NO_CONTENT_TYPES: Final = frozenset(
     {"message_start", "ping", "content_block_start", "response.created", "response.in_progress", "response.queued"}
 )
@@ -126,9 +129,24 @@ class StreamTap:
 
     `begun` = content was in it; `finished` = its last event was; `carry` holds an event whose end has not come. `places`
     are those where the dialect's events may hold an error. `pieces`: how its content is cut.
+
+    An error is the last word of its stream: nothing after it is content, and no end after it is a proper one. `failed_at` =
+    so many bytes of the payload that was fed last belong to it; `is_told` = clients take such an event for an error.
     """
 
-    __slots__ = ("_places", "begun", "cached", "carry", "failure", "finished", "pieces", "usage")
+    __slots__ = (
+        "_beside",
+        "_places",
+        "begun",
+        "cached",
+        "carry",
+        "failed_at",
+        "failure",
+        "finished",
+        "is_told",
+        "pieces",
+        "usage",
+    )
 
     def __init__(self, places: tuple[str, ...] = _PLACES) -> None:
         self._places = places
@@ -139,10 +157,14 @@ class StreamTap:
         self.pieces = Pieces()
         self.begun = False
         self.finished = False
+        self.is_told = False
+        self.failed_at = 0
+        self._beside = 0  # bytes of its error and of what follows: no content
 
     def feed(self, payload: bytes) -> None:
         """Look at the events that became whole; one that is too long to hold is passed over."""
         carry, pieces = self.carry, self.pieces
+        carried, has_failed = len(carry), self.failure is not None
         unseen = max(0, len(carry) - LONGEST_END + 1)  # what was searched once is not searched again
         carry += payload
         begins = 0
@@ -151,6 +173,11 @@ class StreamTap:
             begins = end.end()
             if not self.begun or any(mark in event for mark in _MARKS):
                 self._look(event)
+                if not has_failed and self.failure is not None:
+                    has_failed, self.failed_at = True, begins - carried
+            if has_failed:
+                self._beside += length
+                continue
             if pieces.wrap:
                 pieces.count += not event.startswith(b":")
             else:
@@ -168,7 +195,7 @@ class StreamTap:
 
     def flowed(self, count: int, came: int) -> int:
         """Tokens of so many pieces and bytes in all; -1 = nobody can see."""
-        return self.pieces.tokens(count, came - len(self.carry))
+        return self.pieces.tokens(count, came - len(self.carry) - self._beside)
 
     def close(self) -> None:
         """The body is whole: what is carried is its last event, blank line or not."""
@@ -178,21 +205,34 @@ class StreamTap:
     def _look(self, event: bytes) -> None:
         data = data_of(event)
         if data == _DONE:
-            self.begun = self.finished = True
+            self._say(begun=True, finished=True)
             return
         shape = _shape(data)
+        if _may_fail(data) or _is_named_error(event):
+            self._look_for_error(event, data, shape)
         if shape is None:
-            self.begun = self.begun or bool(data)
+            self._say(begun=bool(data), finished=False)
             return
         kind = _as_text(shape.type)
         for holder in (shape, *map(_shape, (shape.message, shape.response, shape.x_groq))):
             if holder is not None:
                 self.usage = _read_usage(holder.usage, self.usage)
         self.cached = read_cached(data, self.cached)
-        if _may_fail(data):
-            self.failure = _find_failure(data, self._places) or self.failure
-        self.finished = self.finished or kind in _LAST_TYPES
-        self.begun = self.begun or (self.failure is None and _has_content(shape, kind))
+        self._say(begun=_has_content(shape, kind), finished=kind in _LAST_TYPES)
+
+    def _say(self, *, begun: bool, finished: bool) -> None:
+        """Content, or a proper end; neither comes after an error."""
+        if self.failure is None:
+            self.begun = self.begun or begun
+            self.finished = self.finished or finished
+
+    def _look_for_error(self, event: bytes, data: bytes, shape: Shape | None) -> None:
+        is_named = bool(data) and _is_named_error(event) is not None
+        if self.failure is None:
+            self.failure = _find_failure(data, self._places, named=is_named)
+            kind = "" if shape is None else _as_text(shape.type)
+            self.finished = self.finished or (self.failure is not None and kind == _FAILED_TYPE)
+            self.is_told = is_named or kind in _TOLD_TYPES or failure_at(_as_any(data), "error") is not None
 
 
 def counts_only(event: bytes) -> bool:
@@ -223,9 +263,20 @@ class SealedTap(StreamTap):
         return -1
 
 
-def _find_failure(raw: bytes, places: tuple[str, ...]) -> Failure | None:
+def _find_failure(raw: bytes, places: tuple[str, ...], *, named: bool = False) -> Failure | None:
+    """At a dialect's places; or the whole is one by its name or its own word, as those of Responses and of old servers."""
     said = _as_any(raw)
-    return next(filter(None, (failure_at(said, place) for place in places)), None)
+    found = next(filter(None, (failure_at(said, place) for place in places)), None)
+    if found is None and (named or (isinstance(said, dict) and _calls_itself_error(said))):
+        rest = {key: value for key, value in said.items() if value != "error"} if isinstance(said, dict) else said
+        found = failure_in(rest) or Failure()
+    if found == Failure():  # it says nothing that is known
+        return Failure(message=raw[:LONGEST_TEXT].decode("utf-8", "replace"))
+    return found
+
+
+def _calls_itself_error(said: dict[object, object]) -> bool:
+    return said.get("type") == "error" or said.get("object") == "error"
 
 
 def _has_content(shape: Shape, kind: str) -> bool:

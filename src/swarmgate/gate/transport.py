@@ -130,14 +130,14 @@ class Attempt(Wire):
             if self.stream is not None or self.held_bytes > MOST_HELD_BYTES:
                 self._look(payload)
             return
+        if self._is_open or payload[-3:] != _JSON_ENDS or _may_matter(payload) or _DONE in payload:
+            self._listen(payload, write)
+            return
         if caller is not None:
             caller.write_chunk(payload)  # compiled, a method that is known costs less than a callable
         else:
             write(payload)
-        if self._is_open or payload[-3:] != _JSON_ENDS or _may_matter(payload) or _DONE in payload:
-            self._listen(payload)
-        else:
-            self.events += 1 if len(payload) < self._two else payload.count(_BLANK_LINE)
+        self.events += 1 if len(payload) < self._two else payload.count(_BLANK_LINE)
 
     def on_end(self) -> None:
         """The answer is whole: say what it means."""
@@ -290,10 +290,11 @@ class Attempt(Wire):
             return False
         return self._exchanges.till.is_endless(self.call, self.target, self.events, self.allowed)
 
-    def _listen(self, payload: bytes) -> None:
-        """Keep what tells the use of an answer that goes through."""
+    def _listen(self, payload: bytes, write: Callable[[bytes], None]) -> None:
+        """Keep what tells the use of an answer that goes through; of a stream that fails, its error is the last that does."""
         stream = self.stream
         if stream is None:
+            write(payload)
             self._tail = (self._tail + payload)[-TAIL_BYTES:]
             self.events += 1
         else:
@@ -303,6 +304,11 @@ class Attempt(Wire):
             self.events += pieces.count - before
             self._is_open = bool(stream.carry)
             self._measure(pieces)
+            if stream.failure is None:
+                write(payload)
+            else:
+                write(self.target.hide(payload[: stream.failed_at]))
+                self._fail_early()
 
     def _measure(self, pieces: Pieces) -> None:
         """Every payload is looked at until it is known how its content is wrapped."""
@@ -319,19 +325,25 @@ class Attempt(Wire):
         begun = self.held_bytes > MOST_HELD_BYTES
         if stream is not None:
             stream.feed(payload)
-            if begun and not stream.begun and stream.failure is not None:
-                self._fail_early(head, stream.failure)
+            if stream.failure is not None:
+                self._fail_early()
                 return
             begun = stream.begun or begun
         if begun:
             self._exchanges.fire(self.call, CONTENT)
 
-    def _fail_early(self, head: ResponseHead, failure: Failure) -> None:
-        """An error is not listened to for ever, whatever follows it."""
+    def _fail_early(self) -> None:
+        """An error is the last word of its stream: nobody waits for what follows it."""
+        head = self.head
+        assert head is not None
         self.drop()
-        self._take_nothing()
-        cost = self._cost() if self.call.money else UNKNOWN
-        self._exchanges.fire(self.call, Ended(self._error(failure), self.used(), self._left(head), self.status, cost))
+        self.whole = True
+        self._end_unusual(head)
+
+    @property
+    def has_told(self) -> bool:
+        """Whether the caller has seen the target's own error event, which its SDK understands."""
+        return self._write is not None and self.stream is not None and self.stream.is_told
 
     def _end_unusual(self, head: ResponseHead) -> None:
         """The end of a stream, of a long answer, of an error page."""
@@ -353,7 +365,7 @@ class Attempt(Wire):
             if broken:
                 self._exchanges.fire(self.call, Lost(LostKind.BROKEN, sent=True))
                 return
-        if failure is not None and self._write is None:
+        if failure is not None and self._write is None and (stream is None or not stream.begun):
             self._take_nothing()
         outcome = self._verdict(failure)
         status, cost = 0 if outcome is OK else self.status, self._cost() if self.call.money else UNKNOWN
