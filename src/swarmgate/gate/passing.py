@@ -2,7 +2,8 @@
 Everything else below `/v1/`: files, audio, images, batches, whatever a provider adds. Bodies are not read, requests are metered.
 
 Nothing in such a request names a model, so it goes to the first target whose own form is the caller's, else to the first that
-speaks it too, and to no other: a file that was uploaded there is known there only. What the path may mean must be one thing for us and for the target.
+speaks it too, and to no other: a file that was uploaded there is known there only. For the same reason all that is about what
+the provider keeps goes with the keys of that target's first account. What the path may mean must be one thing for us and for the target.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.outcome import Ejects, Kind, Outcome, Verdict
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, listens_ms, wait_ms
+from swarmgate.core.pinned_ring import pinned
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.scope import ANY, NOBODY, Scope
@@ -98,7 +100,10 @@ class PassRoutes:
         rung = self._rung(MESSAGES if shape is ANTHROPIC else CHAT)
         if rung is None:
             return answers.refusal(Reason.POLICY_OTHER_DIALECT, shape=shape)
-        return Errand(self.desk.targets[rung.target], rung, identity, _path(path), scope)
+        path = _path(path)
+        if _is_kept(head.method, path):
+            rung = pinned(rung)  # other accounts do not know it
+        return Errand(self.desk.targets[rung.target], rung, identity, path, scope)
 
     def _forbidden(self, method: bytes, errand: Errand) -> tuple[Reason, str] | None:
         """Why policy lets a request not go; None if it does."""
