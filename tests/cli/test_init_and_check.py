@@ -168,6 +168,17 @@ def test_check_tells_what_has_no_effect(tmp_path):
     assert "policies.papers.outage has no effect" in run("check", str(file), *state).stdout
 
 
+def test_check_tells_which_rungs_may_never_be_reached(tmp_path):
+    file, state = tmp_path / "gate.toml", ("--state", str(tmp_path))
+    target = '[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = { k = "env:KEY" }\n'
+    rungs = ", ".join(f'"up/m{number}"' for number in range(6))
+    file.write_text(f'{target}[routes]\nlong = [{rungs}]\nshort = "up/m0"\n')
+    done = run("check", str(file), *state)
+    assert done.exit_code == 0
+    assert "routes.long: up/m4, up/m5 may never be reached: a call is sent at most 4 times" in done.stdout
+    assert json.loads(run("check", str(file), *state, "--json").stdout)["out_of_reach"] == ["routes.long"]
+
+
 def test_check_tells_which_hosts_ask_for_a_contact(tmp_path):
     file = tmp_path / "gate.toml"
 

@@ -106,6 +106,28 @@ def test_llm_gateways_71_an_error_lists_every_attempt():
     asyncio.run(play())
 
 
+def test_llm_gateways_71_what_was_never_reached_is_listed_with_its_reason():
+    """Four sends are the most, and a ladder may be longer; the model of a wildcard is the one that was sent."""
+    text = TWO.replace('["first/large", "second/small"]', '["first/*", "first/b", "second/c", "second/d", "second/e"]')
+
+    async def fails(_stand_in, _hit, writer):
+        writer.write(whole({"error": {"message": "it broke", "type": "server_error"}}, "500 Oops"))
+
+    async def play():
+        async with stage(fails, text) as on, gpt(on.port) as client:
+            with pytest.raises(
+                openai.InternalServerError, match="not tried: 1, since a call is sent at most"
+            ) as caught:
+                await client.chat.completions.create(**ASK)
+            told = caught.value.body["attempts"]
+            assert [one["model"] for one in told] == [ASK["model"], "b", "c", "d", "e"]
+            assert {**told[-1], "key": None, "status": None, "ms": None} == told[-1]
+            assert (told[-1]["target"], told[-1]["reason"]) == ("second", "policy_sends_used_up")
+            assert len(on.stand_in.hits) == 4
+
+    asyncio.run(play())
+
+
 def test_llm_gateways_13_a_target_that_fails_all_the_time_is_not_called_first_by_every_call():
     async def serves(_stand_in, _hit, writer):
         writer.write(whole(UNARY))

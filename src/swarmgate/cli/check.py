@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli import descriptors
-from swarmgate.cli.configured import Secrets, exposed, without_contact, without_effect
+from swarmgate.cli.configured import Secrets, exposed, out_of_reach, without_contact, without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
@@ -35,6 +35,7 @@ SECTIONS = (
     "connections",
     "unpriced",
     "without_effect",
+    "out_of_reach",
     "without_contact",
     "standing",
     "exposed",
@@ -126,6 +127,7 @@ class _Found(NamedTuple):
             self.refused,
             unpriced_models(self.config),
             list(without_effect(self.config)),
+            list(out_of_reach(self.config)),
             list(without_contact(self.config)),
             [one._asdict() for one in self.over],
             list(exposed(self.config)),
@@ -146,7 +148,7 @@ def _show(file: Path, found: _Found) -> None:
         print(_MISSING.format(name))
     for name in unpriced_models(config):
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for told in (exposed(config), without_effect(config), without_contact(config)):
+    for told in (exposed(config), without_effect(config), out_of_reach(config), without_contact(config)):
         for sentence in told.values():
             print(sentence)
     for one in found.over:

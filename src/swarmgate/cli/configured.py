@@ -16,6 +16,7 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import Config, from_environment, load
 from swarmgate.config.problems import FileError
+from swarmgate.core.retry import MOST_RETRIES
 from swarmgate.facts.presets import load_presets
 from swarmgate.wiring.egress import policy_table
 from swarmgate.wiring.models import dialect_at
@@ -64,6 +65,18 @@ def without_effect(config: Config) -> dict[str, str]:
     why = "has no effect: it is for a store that gates share, and this gate keeps its budgets itself"
     idle = [f"policies.{name}.outage" for name, table in config.policies.items() if "outage" in table.model_fields_set]
     return {name: f"{name} {why}" for name in idle}
+
+
+def out_of_reach(config: Config) -> dict[str, str]:
+    """Ladders with more rungs than a call has sends, each with a sentence: a rung is sent to once at least, unless it is passed over."""
+    sends = MOST_RETRIES + 1
+    rest = {
+        model: ", ".join(f"{rung.target}/{rung.model}" for rung in ladder[sends:])
+        for model, ladder in config.routes.items()
+        if len(ladder) > sends
+    }
+    why = f"a call is sent at most {sends} times, so it gets there only where rungs above are passed over"
+    return {f"routes.{model}": f"routes.{model}: {rungs} may never be reached: {why}" for model, rungs in rest.items()}
 
 
 def exposed(config: Config) -> dict[str, str]:

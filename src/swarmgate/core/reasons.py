@@ -43,6 +43,7 @@ class Reason(StrEnum):
     POLICY_KEYS_OUT = "policy_keys_out"
     POLICY_OTHER_DIALECT = "policy_other_dialect"
     POLICY_WINDOW_TOO_SMALL = "policy_window_too_small"
+    POLICY_SENDS_USED_UP = "policy_sends_used_up"
     POLICY_HOST = "policy_host"
     POLICY_PORT = "policy_port"
     POLICY_ADDRESS = "policy_address"
@@ -129,6 +130,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.POLICY_NAMES: "Too many new names of this domain were looked up lately; one more may be in a second.",
     Reason.POLICY_OTHER_DIALECT: "No rung of this ladder speaks as the caller does; call its models by another path.",
     Reason.POLICY_WINDOW_TOO_SMALL: "The call is larger than the window of every model on this ladder.",
+    Reason.POLICY_SENDS_USED_UP: "This rung was not tried: a call is sent at most four times, its repeats and rungs together.",
     Reason.TARGET_RATE: "The target said that its rate limit is reached.",
     Reason.TARGET_REQUEST_TOO_LARGE: "The target's limit is smaller than this request; waiting cannot help.",
     Reason.TARGET_NO_MONEY: "The key's account has no credit; a person must act.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from swarmgate.core.circuit import Circuit
 from swarmgate.core.reasons import Reason
+from swarmgate.core.retry import MOST_RETRIES
 
 if TYPE_CHECKING:
     from swarmgate.core.book import BudgetCell
@@ -140,6 +141,13 @@ def pass_over_rest(call: "Call") -> None:
         reason = _unfit_at(index, call)
         if reason is not None and (told := Tried(index, reason)) not in call.trail:
             remember(call, told)
+
+
+def untried(call: "Call") -> tuple[int, ...]:
+    """The rungs below its own that could have served a call, had it not been sent as often as a call may be."""
+    if call.retries < MOST_RETRIES:
+        return ()
+    return tuple([index for index in range(call.rung + 1, len(call.rungs)) if may_serve(index, call)])
 
 
 def bar(call: "Call", why: Reason) -> None:

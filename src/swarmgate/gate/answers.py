@@ -13,6 +13,7 @@ from swarmgate.core.commands import End
 from swarmgate.core.errors import BadInput
 from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.core.record import Call
+from swarmgate.core.rungs import Tried, untried
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.gate.identity import Unattributed
 from swarmgate.gate.shapes import OPENAI, Said, Shape
@@ -74,6 +75,7 @@ _TOLD: Mapping[Reason, tuple[int, str]] = {
 }
 _OURS: Final = b'swarmgate; error=%b; details="%b"'
 _TOO_SLOW: Final = 408
+_SENT_ENOUGH: Final = frozenset({End.DEAD_LETTERED, End.DEFERRED})  # else no further send would have been made
 _STATUS: Final = 502  # of a reason that has no row
 
 
@@ -131,6 +133,9 @@ def ended_said(call: Call, end: End, reason: Reason) -> Said:
     """What is said of a call that ended without an answer of its target that can be shown."""
     target = call.rungs[call.rung].target
     detail = f"Target: {target}; sends: {call.attempt}; end: {end.value}."
+    rest = untried(call) if end in _SENT_ENOUGH else ()
+    if rest:
+        detail = f"{detail} Rungs below it that were not tried: {len(rest)}, since a call is sent at most four times."
     if reason is Reason.POLICY_KEYS_OUT:  # where time brings one back the call is deferred, and told when
         detail = f"No time brings one back: a person must look at them, then `swarmgate resume {target} --reason WHY`. {detail}"
     return Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
@@ -158,20 +163,23 @@ def nearest_models(model: str, names: Sequence[str]) -> str:
 
 
 def trail(call: Call) -> dict[str, object]:
-    """Every attempt of a call that failed and every rung that was passed over, if there were any."""
+    """Every attempt of a call that failed, and every rung that was passed over or never reached, if there were any."""
+    if not call.trail:
+        return {}
+    rest = untried(call) if call.end in _SENT_ENOUGH else ()
     told = [
         {
             "rung": one.rung,
             "target": call.rungs[one.rung].target,
-            "model": call.rungs[one.rung].model or None,
+            "model": call.rungs[one.rung].model or call.model or None,
             "key": one.key or None,
             "status": one.status or None,
             "reason": one.reason.value,
             "ms": one.ms if one.ms >= 0 else None,
         }
-        for one in call.trail
+        for one in (*call.trail, *[Tried(index, Reason.POLICY_SENDS_USED_UP) for index in rest])
     ]
-    return {"attempts": told} if told else {}
+    return {"attempts": told}
 
 
 def with_trail(body: bytes, call: Call) -> bytes:
