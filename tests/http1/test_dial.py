@@ -28,6 +28,19 @@ class Home:
         pass
 
 
+class Rude(asyncio.Protocol):
+    """Speaks before it is asked, or says nothing and goes."""
+
+    def __init__(self, word):
+        self.word = word
+
+    def connection_made(self, transport):
+        if self.word:
+            transport.write(self.word)
+        else:
+            transport.close()
+
+
 class Greeter(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
@@ -293,3 +306,21 @@ def test_no_context_is_weaker_than_the_default():
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
+@on_both_loops
+@pytest.mark.parametrize("word", [SIZED, b""])
+def test_a_target_that_speaks_or_goes_before_it_is_asked_is_no_connection(loop_name, certificates, word):
+    ca, context = certificates
+
+    async def scenario():
+        server = await asyncio.get_running_loop().create_server(lambda: Rude(word), "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        for _ in range(20):  # its word comes with the handshake or behind it
+            end = await dial(Endpoint(("127.0.0.1",), port, client_context(ca), "localhost"))
+            assert end is Fault.TLS_FAILED or isinstance(end, UpstreamEnd)
+            if isinstance(end, UpstreamEnd):
+                await eventually(end.is_closing)
+        server.close()
+
+    run(loop_name, scenario)

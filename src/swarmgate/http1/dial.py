@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from swarmgate.http1.faults import Fault
-from swarmgate.http1.small_reads import SmallReads
+from swarmgate.http1.small_reads import SmallReads, read_tls_in_small_steps
 from swarmgate.http1.tls import Handshakes
 from swarmgate.http1.upstream_end import UpstreamEnd
 
@@ -27,6 +27,24 @@ class Endpoint(NamedTuple):
     port: int
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
+
+
+class Early(asyncio.Protocol):
+    """Of what comes before a connection has its end, only that it came: no target speaks before it is asked."""
+
+    heard = False
+
+    def data_received(self, _data: bytes) -> None:
+        """Bytes."""
+        self.heard = True
+
+    def eof_received(self) -> None:
+        """Its end."""
+        self.heard = True
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The connection's."""
+        self.heard = True
 
 
 class Dialler:
@@ -69,9 +87,9 @@ class Dialler:
             async with asyncio.timeout(self._connect_s):
                 link = await self._connect(endpoint)
                 if endpoint.tls is None:
-                    return await self._speak(make, link, None, None)
+                    return await self._speak(make, link)
                 refused = Fault.TLS_FAILED
-                return await self._secure(endpoint, make, link)
+                return await self._secure(endpoint, endpoint.tls, make, link)
         except TimeoutError:
             return Fault.CONNECT_TIMEOUT
         except ssl.SSLCertVerificationError:
@@ -79,23 +97,40 @@ class Dialler:
         except OSError:  # ssl.SSLError is one
             return refused
 
-    async def _secure(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
+    async def _secure(
+        self, endpoint: Endpoint, tls: ssl.SSLContext, make: Callable[[], UpstreamEnd], link: socket.socket
+    ) -> UpstreamEnd:
         name = endpoint.server_name or endpoint.addresses[0]
         try:
-            return await self._handshakes.run(name, lambda: self._speak(make, link, endpoint.tls, name))
+            return await self._handshakes.run(name, lambda: self._speak_tls(make, link, tls, name))
         except BaseException:
             link.close()
             raise
 
-    async def _speak(
-        self, make: Callable[[], UpstreamEnd], link: socket.socket, tls: ssl.SSLContext | None, name: str | None
-    ) -> UpstreamEnd:
-        if tls is None and not self._small_reads:
+    async def _speak(self, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
+        if not self._small_reads:
             return (await self._loop.create_connection(make, sock=link))[1]
-        _, reads = await self._loop.create_connection(
-            lambda: SmallReads(make()), sock=link, ssl=tls, server_hostname=name
-        )
-        return reads.end
+        end: UpstreamEnd = (await self._loop.create_connection(lambda: SmallReads(make()), sock=link))[1].end
+        return end
+
+    async def _speak_tls(
+        self, make: Callable[[], UpstreamEnd], link: socket.socket, tls: ssl.SSLContext, name: str
+    ) -> UpstreamEnd:
+        clear, _ = await self._loop.create_connection(asyncio.Protocol, sock=link)
+        early = Early()
+        try:
+            transport = await self._loop.start_tls(clear, early, tls, server_hostname=name)
+        except BaseException:
+            clear.abort()
+            raise
+        if transport is None or transport.is_closing() or early.heard:
+            clear.abort()
+            raise ConnectionResetError("the target ended the connection, or spoke first")
+        read_tls_in_small_steps(clear, transport)
+        end = make()
+        transport.set_protocol(end)
+        end.connection_made(transport)
+        return end
 
     async def _connect(self, endpoint: Endpoint) -> socket.socket:
         """The first address that answers; each gets its share of the limit, so that one dead address costs no more."""

@@ -1,28 +1,26 @@
 """
-Reads of 64 KiB at most, for a connection to a target where TLS stands on either side of the gate.
+Reads of 32 KiB at most, for a connection to a target where TLS stands on either side of the gate.
 
-In clear text both loops read 256 KiB at once, and that is all that waits for a slow reader (connection.py). TLS holds more: of a
-read, what the target's side has not decrypted yet; and of what is written, what the caller's side has encrypted before it
-says that it is full. In small steps the two come to what one read brings, or little more (reliability SE-05).
+In clear text both loops read 256 KiB at once, and that is all that waits for a slow reader (connection.py). TLS layers hold as
+much again: of a target's read what is not decrypted yet, and of what is written to a caller what they take before they say
+that they are full. In small steps all of it together is no more than that one read (reliability SE-05).
 """
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
-from swarmgate.http1.upstream_end import UpstreamEnd
-
-SMALL_READ_BYTES: Final = 64 * 1024
+SMALL_READ_BYTES: Final = 32 * 1024
 _ROOM: Final = memoryview(
     bytearray(SMALL_READ_BYTES)
 )  # of all: a loop fills and empties it for one connection at a time
 
 
 class SmallReads(asyncio.BufferedProtocol):
-    """Stands between a transport and its `end`, which hears everything as if it were the transport's own protocol."""
+    """Stands between a transport and its `end`, a protocol that hears everything as if it were the transport's own."""
 
     __slots__ = ("end",)
 
-    def __init__(self, end: UpstreamEnd) -> None:
+    def __init__(self, end: Any) -> None:
         self.end = end
 
     def get_buffer(self, _sizehint: int) -> memoryview:
@@ -41,9 +39,10 @@ class SmallReads(asyncio.BufferedProtocol):
         """The connection is no more."""
         self.end.connection_lost(exc)
 
-    def eof_received(self) -> None:
+    def eof_received(self) -> bool | None:
         """The target said its last byte."""
-        self.end.eof_received()
+        heard: bool | None = self.end.eof_received()
+        return heard
 
     def pause_writing(self) -> None:
         """The target reads too slowly."""
@@ -52,3 +51,26 @@ class SmallReads(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """It caught up."""
         self.end.resume_writing()
+
+
+class SmallRecords(SmallReads):
+    """The same between a socket and a TLS layer, which has room of its own."""
+
+    __slots__ = ()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next read goes."""
+        room: memoryview = self.end.get_buffer(sizehint)
+        return room[:SMALL_READ_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So much has been read."""
+        self.end.buffer_updated(nbytes)
+
+
+def read_tls_in_small_steps(clear: asyncio.Transport, tls: asyncio.Transport) -> None:
+    """Put SmallRecords below the TLS layer of `clear`, and have it read nothing while some of its last read is still encrypted."""
+    clear.pause_reading()
+    clear.set_protocol(SmallRecords(clear.get_protocol()))
+    clear.resume_reading()
+    tls.set_read_buffer_limits(high=1, low=0)  # type: ignore[attr-defined]  # both loops' TLS has them

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from swarmgate.http1.acknowledged import is_acknowledged
+from swarmgate.http1.connection import Connection
 from swarmgate.http1.sweep import Sweep
-from swarmgate.http1.tls_pause import TlsPausing
 
 PIECE_BYTES: Final = 256 * 1024
 MOST_A_TURN: Final = 8  # pieces
 
 
-class Uploading(TlsPausing):
+class Uploading(Connection):
     """A connection to which `_upload` writes what follows a request's first bytes."""
 
     __slots__ = ("_is_due", "_is_full", "_request_sent", "_unsent")
