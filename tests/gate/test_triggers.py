@@ -68,6 +68,9 @@ EVENTS = {
 REPEATED = {  # a read is tried at the same place first
     "a server error": whole(said("server_error"), "500 Oops"),
     "a page of something between": PAGE,
+    "a long page": b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 99999\r\n\r\n<" + bytes(99_998),
+    "nothing": b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n",
+    "a redirect with JSON": whole({"redirect": True}, "302 Found", "location: http://127.0.0.1/\r\n"),
     "an answer that is cut": whole(UNARY)[:-9],
     "a stream that is cut before content": STREAM_HEAD + framed(ROLE),
 }

@@ -75,10 +75,15 @@ def read_answer(body: bytes, places: tuple[str, ...] = _PLACES) -> tuple[Usage, 
 
 def no_answer(head: ResponseHead, body: bytes) -> Failure | None:
     """A redirect, or a page of something between: no provider answers so (UP-09, UP-10)."""
-    sealed = head.fields.get(b"content-encoding", _PLAIN) != _PLAIN
-    if head.status < 300 and (sealed or body.lstrip()[:1] in _JSON_BEGINS):
+    return not_answered(head.status, head.fields.get(b"content-encoding", _PLAIN), body)
+
+
+def not_answered(status: int, encoding: bytes, body: bytes) -> Failure | None:
+    """The rule of `no_answer`, also for what is explained."""
+    if status < 300 and (encoding != _PLAIN or body.lstrip()[:1] in _JSON_BEGINS):
         return None
-    return Failure(message=f"answered {head.status} with {len(body)} bytes that are no JSON")
+    words = "a redirect" if status >= 300 else "no JSON" if body else "nothing"
+    return Failure(message=f"answered {status} with {len(body)} bytes: {words}")
 
 
 def read_tail(tail: bytes) -> Usage:

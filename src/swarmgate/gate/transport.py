@@ -153,7 +153,7 @@ class Attempt(Wire):
         self.usage, failure = read_answer(self.held[0], self.target.dialect.errors_in_200)
         if self.usage[0] > FEW_TOKENS or self.usage[1] > FEW_TOKENS:
             self.usage = self._believed(self.usage)
-        if self.held[0][:1] != b"{" and failure is None:
+        if failure is None and (self.held[0][:1] != b"{" or head.status >= 300):
             failure = no_answer(head, self.held[0])
         if failure is not None:
             self._take_nothing()
@@ -308,7 +308,7 @@ class Attempt(Wire):
                 write(payload)
             else:
                 write(self.target.hide(payload[: stream.failed_at]))
-                self._fail_early()
+                self._fail_early(stream.failure)
 
     def _measure(self, pieces: Pieces) -> None:
         """Every payload is looked at until it is known how its content is wrapped."""
@@ -322,34 +322,34 @@ class Attempt(Wire):
         if head is None or head.status >= 400:
             self.held.pop()  # the rest of an error page tells nothing
             return
-        begun = self.held_bytes > MOST_HELD_BYTES
+        begun, failure = self.held_bytes > MOST_HELD_BYTES, None
         if stream is not None:
             stream.feed(payload)
-            if stream.failure is not None:
-                self._fail_early()
-                return
-            begun = stream.begun or begun
-        if begun:
+            begun, failure = stream.begun or begun, stream.failure
+        elif begun:
+            failure = no_answer(head, self.body)
+        if failure is not None:
+            self._fail_early(failure)
+        elif begun:
             self._exchanges.fire(self.call, CONTENT)
 
-    def _fail_early(self) -> None:
-        """An error is the last word of its stream: nobody waits for what follows it."""
-        head = self.head
-        assert head is not None
+    def _fail_early(self, failure: Failure) -> None:
+        """An error is the last word of its stream, and a long page is none: nobody waits for what follows."""
+        assert self.head is not None
         self.drop()
         self.whole = True
-        self._end_unusual(head)
+        self._end_unusual(self.head, failure)
 
     @property
     def has_told(self) -> bool:
         """Whether the caller has seen the target's own error event, which its SDK understands."""
         return self._write is not None and self.stream is not None and self.stream.is_told
 
-    def _end_unusual(self, head: ResponseHead) -> None:
+    def _end_unusual(self, head: ResponseHead, failure: Failure | None = None) -> None:
         """The end of a stream, of a long answer, of an error page."""
         self.held = [self.body]
         self._exchanges.live.discard(self)
-        stream, failure = self.stream, None
+        stream = self.stream
         if head.status >= 400:
             failure = read_error_body(self.body)
         elif stream is None:
