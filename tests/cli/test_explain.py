@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from swarmgate.cli import app
-from swarmgate.cli.explain import read
+from swarmgate.cli.pasted import read
 from swarmgate.core.errors import BadInput
 
 GROQ = {
@@ -126,10 +126,76 @@ def test_what_a_stream_counted():
     assert (told["verdict"], told["tokens"]) == ("ok", {"prompt": 8, "completion": 7, "cached": 5})
 
 
-@pytest.mark.parametrize(("provider", "verdict"), [("openai", "retry"), ("generic", "ok")])
+@pytest.mark.parametrize(("provider", "verdict"), [("openai", "retry"), ("generic", "retry"), ("", "ok")])
 def test_a_page_is_no_answer_of_a_provider(provider, verdict):
     page = {"status": 200, "headers": {"content-type": "text/html"}, "body": "<html>log in</html>"}
-    assert said(json.dumps(page), "--provider", provider)["verdict"] == verdict
+    assert said(json.dumps(page), *(("--provider", provider) if provider else ()))["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        '{"status": 200, "body": ""}',
+        "HTTP/1.1 302 Found\r\nlocation: /\r\n\r\n{}",
+        'HTTP/1.1 302 Found\r\nlocation: /\r\n\r\n{"id": "c"}',
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nhello",
+    ],
+)
+def test_what_the_gate_takes_for_no_answer_is_none_here_either(answer):
+    told = said(answer, "--provider", "openai")
+    assert (told["verdict"], told["kind"]) == ("retry", "error in body")
+    assert told["reason"].startswith("No model answers so")
+    assert said(answer)["verdict"] == "ok"  # of a host that nobody named it may be what it should be
+
+
+def test_a_stream_without_its_end_was_cut():
+    events = 'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
+    told = said(f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{events}", "--provider", "openai")
+    assert (told["verdict"], told["kind"]) == ("retry", "lost after byte")
+    assert said(f"{events}data: [DONE]\n\n", "--provider", "openai")["verdict"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ({"error": {"message": "Rate limit reached for m", "code": "rate_limit_exceeded"}}, "other key"),
+        ({"error": {"message": "Exceeded", "type": "insufficient_quota", "code": "insufficient_quota"}}, "key dead"),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "other model"),
+        ({"error": {"message": "Wrong key", "code": "invalid_api_key"}}, "key dead"),
+        ({"error": {"message": "No such model", "code": "model_not_found"}}, "failed"),
+        ({"error": {"message": "Oops", "type": "server_error", "code": None}}, "retry"),
+        ({"error": {"message": "Too long", "code": "context_length_exceeded"}}, "refuse"),
+        ([{"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED"}}], "other key"),
+        ({"code": 503, "message": "The model is overloaded", "status": "UNAVAILABLE"}, "other model"),
+        ({"object": "error", "message": "Requests rate limit exceeded", "type": None, "code": "1300"}, "other key"),
+        ({"error": {"message": "Something else"}}, None),
+        ({"detail": "Not here"}, None),
+        ({"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}, "ok"),
+        ({"headers": {"retry-after": "7"}, "body": {"error": {"code": "rate_limit_exceeded"}}}, "other key"),
+    ],
+)
+def test_of_a_body_alone_is_said_what_it_says(body, verdict):
+    told = said(json.dumps(body))
+    assert (told["verdict"], told["status"]) == (verdict, None)
+    shown = run("-", given=json.dumps(body)).stdout
+    assert "status not told" in shown
+    if verdict is None:
+        assert (told["kind"], told["wait_ms"]) == (None, None)
+        assert shown.startswith("not known")
+
+
+@pytest.mark.parametrize(
+    ("events", "verdict"),
+    [
+        ('event: error\ndata: {"error": {"message": "Rate limit", "code": "rate_limit_exceeded"}}\n\n', "other key"),
+        ('data: {"error":{"message":"Overloaded","type":"overloaded_error"}}', "other model"),
+        ('data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n', "ok"),
+    ],
+)
+def test_so_it_is_of_events_alone(events, verdict):
+    told = said(events)
+    assert (told["verdict"], told["status"]) == (verdict, None)
 
 
 def test_the_operator_knows_better():
@@ -167,6 +233,11 @@ def test_people_get_a_sentence_and_a_table(tmp_path):
         ("hello", "neither JSON nor HTTP"),
         ("[" * 100_000, "neither JSON nor HTTP"),
         ("[]", "holds no answer"),
+        ("[1]", "holds no answer"),
+        (": hello\n\n", "holds no answer"),
+        ("data: hello\n\n", "holds no answer"),
+        ('{"colour": "red"}', "no status"),
+        ('{"status": 42, "error": {"code": "rate_limit_exceeded"}}', "no status"),
         ("{}", "no status"),
         ('{"status": 42}', "no status"),
         ('{"status": true}', "no status"),

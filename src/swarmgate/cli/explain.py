@@ -1,8 +1,7 @@
 """
 `swarmgate explain`: what the gate would make of an answer that was recorded or pasted.
 
-Read are recordings (`{"request": ..., "response": ...}`, or `steps` of them), `{"status": ..., "headers": ..., "body": ...}`,
-and raw HTTP as `curl -i` prints it.
+What can be read stands in pasted.py.
 """
 
 import json
@@ -10,7 +9,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,24 +18,15 @@ from swarmgate.cli.exits import Exit
 from swarmgate.cli.explain_url import explain_url
 from swarmgate.cli.gateway import GATE_HELP
 from swarmgate.cli.listing import Listing
+from swarmgate.cli.pasted import Recorded, read
 from swarmgate.core.errors import BadInput
-from swarmgate.gate.understanding import Answer, Understood, understand
+from swarmgate.gate.understanding import Understood, understand
 from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.rates import Reading
 from swarmgate.providers.tables import DIALECTS, GENERIC, dialect_named, dialect_of, recognised
 
 URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 EXAMPLE = "Example: curl -si https://api.example.com/v1/models | swarmgate explain -"
-_EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")  # a stream begins with a field or a comment
-_FORMS = 'a recording, {"status", "headers", "body"}, or raw HTTP that begins with its status line'
-
-
-class Recorded(NamedTuple):
-    """One answer, and what its file says of where it came from; empty = not told."""
-
-    answer: Answer
-    host: str = ""
-    provider: str = ""
 
 
 def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
@@ -64,7 +54,7 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
     except OSError as error:
         raise _stop(f"{file} cannot be read: {error.strerror}; a URL begins with https:// or http://") from None
     now_unix_s = time.time_ns() // 1_000_000_000
-    understood = [understand(named or _dialect(one), one.answer, now_unix_s, tokens) for one in recorded]
+    understood = [_understood(one, named, now_unix_s, tokens) for one in recorded]
     if as_json:
         said = [as_object(one) for one in understood]
         print(json.dumps(said[0] if len(said) == 1 else {"steps": said}, indent=2))
@@ -76,16 +66,9 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
         _show(console, one)
 
 
-def read(text: str) -> list[Recorded]:
-    """The answers in a file's text. Errors: `BadInput` that names what can be read."""
-    if text.lstrip().startswith("HTTP/"):
-        return [Recorded(_raw(text.lstrip()))]
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput("file", f"is neither JSON nor HTTP; it can be {_FORMS}") from None
-    steps = said.get("steps") if isinstance(said, dict) else None
-    return [_recorded(step) for step in steps] if isinstance(steps, list) and steps else [_recorded(said)]
+def _understood(one: Recorded, named: Dialect | None, now_unix_s: int, tokens: int | None) -> Understood:
+    dialect = named or _dialect(one)
+    return understand(dialect, one.answer, now_unix_s, tokens, is_model=named is not None or dialect is not GENERIC)
 
 
 def as_object(one: Understood) -> dict[str, Any]:
@@ -93,11 +76,12 @@ def as_object(one: Understood) -> dict[str, Any]:
     main = _reading(one.reading or Reading(""))
     return {
         "provider": one.provider,
+        "status": one.status,
         **main,
         "dimension": main["dimension"] or None,
         "wait_ms": one.wait_ms,
-        "verdict": _words(one.outcome.verdict),
-        "kind": _words(one.outcome.kind),
+        "verdict": None if one.outcome is None else _words(one.outcome.verdict),
+        "kind": None if one.outcome is None else _words(one.outcome.kind),
         "reason": one.reason,
         "said": one.said,
         "dimensions": [_reading(reading) for reading in _all(one)],
@@ -120,55 +104,6 @@ def _reading(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _recorded(said: object) -> Recorded:
-    if not isinstance(said, dict):
-        raise BadInput("file", f"holds no answer; it can be {_FORMS}")
-    response, request = said.get("response", said), said.get("request")
-    status = response.get("status") if isinstance(response, dict) else None
-    if not isinstance(status, int) or not 100 <= status <= 999:
-        raise BadInput("file", f"has no status between 100 and 999; it can be {_FORMS}")
-    host = request.get("host") if isinstance(request, dict) else said.get("host")
-    body = next((response[key] for key in ("body", "body_text", "json", "text", "sse") if response.get(key)), "")
-    return Recorded(
-        _answer(status, _headers(response.get("headers")), _body(body)),
-        host if isinstance(host, str) else "",
-        str(said.get("provider") or ""),
-    )
-
-
-def _answer(status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> Answer:
-    """The answer; what was copied without its headers is a stream of events if it looks like one."""
-    if _EVENTS.match(body) and "content-type" not in dict(headers):
-        headers = (*headers, ("content-type", "text/event-stream"))
-    return Answer(status, headers, body)
-
-
-def _headers(said: object) -> tuple[tuple[str, str], ...]:
-    pairs = said.items() if isinstance(said, dict) else said if isinstance(said, list) else ()
-    try:
-        return tuple((str(name).lower(), str(value)) for name, value in pairs)
-    except (TypeError, ValueError):
-        raise BadInput("file", "has headers that are neither an object nor a list of pairs") from None
-
-
-def _body(said: object) -> bytes:
-    if isinstance(said, list) and all(isinstance(event, str) for event in said):
-        said = "".join(said)
-    return (said if isinstance(said, str) else json.dumps(said)).encode("utf-8", "replace")
-
-
-def _raw(text: str) -> Answer:
-    head, body = "", text
-    while body.startswith("HTTP/"):  # after a 100 Continue, a proxy's word or a redirect comes the answer itself
-        head, _, body = body.replace("\r\n", "\n").partition("\n\n")
-    start, *lines = head.split("\n")
-    status = start.split(" ")[1] if " " in start else ""
-    if not (status.isascii() and status.isdigit() and len(status) == 3):
-        raise BadInput("file", f"has the status line {start[:60]!r}, which has no status of three digits")
-    pairs = [line.partition(":") for line in lines]
-    return _answer(int(status), tuple((name.strip().lower(), value.strip()) for name, _, value in pairs), body.encode())
-
-
 def _dialect(one: Recorded) -> Dialect:
     """Whom the host, the file's own word or a header gives away."""
     known = dialect_of(one.host)
@@ -178,8 +113,12 @@ def _dialect(one: Recorded) -> Dialect:
 
 
 def _show(console: Console, one: Understood) -> None:
-    wait = "does not help" if one.wait_ms is None else f"{one.wait_ms / 1_000:g} s"
-    console.print(f"[bold]{_words(one.outcome.verdict)}[/bold]  ({one.provider}; wait: {wait})")
+    wait = (
+        "not known" if one.outcome is None else "does not help" if one.wait_ms is None else f"{one.wait_ms / 1_000:g} s"
+    )
+    verdict = _words(one.outcome.verdict) if one.outcome is not None else "not known"
+    status = "status not told" if one.status is None else f"status {one.status}"
+    console.print(f"[bold]{verdict}[/bold]  ({one.provider}; {status}; wait: {wait})")
     console.print(one.reason)
     if one.said:
         console.print(f"It said: {one.said}", markup=False, highlight=False)
