@@ -6,9 +6,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from records import a_call
 from swarmgate.core.answers import Blocker, BlockKind, Denied
-from swarmgate.core.limits import Tier
+from swarmgate.core.limits import EXACT, Tier
 from swarmgate.core.record import Step
-from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, Room
+from swarmgate.core.waiting import FEWEST_ALARMS, REMEMBERED, STIRRED_MS, Room
 
 LINE_OF = {"k1": "pool", "k2": "pool"}
 BUDGETS = ("a", "b", "k1", "k2")
@@ -25,17 +25,18 @@ def waiter(number):
     return call
 
 
-def denied(kind, blocking, tier):
-    """What a call is told that these lines hold up, which blocks at such tiers."""
-    blockers = tuple(Blocker(BUDGET_OF[line], kind, 0, 0, 0, 0, 0, 1, tier[line]) for line in blocking)
+def denied(kind, blocking, tier, at_ms):
+    """What a call is told that these lines hold up, which blocks at such tiers until such instants."""
+    blockers = tuple(Blocker(BUDGET_OF[line], kind, at_ms[line], 0, 0, 0, 0, 1, tier[line]) for line in blocking)
     return Denied(0, kind, 0, 0, 0, 0, blockers, 0, (), 0, 0)
 
 
 indexes = st.integers(0, 7)
+instants_ms = st.sampled_from((0, 100, 300, 500, 700, 1_500, 2_500))
 
 
 class RoomModel(RuleBasedStateMachine):
-    """Calls ask, sleep, wake, leave; reservations end; time passes."""
+    """Calls ask, sleep, wake, leave; reservations end; limits change; time passes."""
 
     def __init__(self):
         super().__init__()
@@ -44,13 +45,17 @@ class RoomModel(RuleBasedStateMachine):
         self.calls = [waiter(number) for number in range(8)]
         self.held = {call: set() for call in self.calls}  # the lines that held it up when it asked last
         self.now_ms = 0
-        self.waits = 0
         self.places = {}
-        self.sleeping = {}  # call -> (due_ms, number of the wait)
+        self.sleeping = {}  # until when
+        self.first = {}  # of those that wait for time alone: from when they could start
         self.ended = {call: set() for call in self.calls}  # lines in which something ended since the call asked
+        self.up = []
 
     def order(self, line):
         return sorted((call for call in self.places if line in self.held[call]), key=lambda c: (c.score, c.id))
+
+    def held_lines(self, call):
+        return [line for line in self.places[call] if line in self.held[call]]
 
     def depth(self, line):
         return sum(line in lines for lines in self.places.values())
@@ -59,37 +64,67 @@ class RoomModel(RuleBasedStateMachine):
         for lines in self.ended.values():
             lines.add(line)
 
-    def expect(self, ready, already=()):
-        assert sorted(self.room.ready, key=repr) == sorted([*ready, *already], key=repr)
-        for call in ready:
-            del self.sleeping[call]
-        self.room.ready.clear()
+    def call_up(self, call):
+        if self.sleeping.pop(call, None) is not None:
+            self.up.append(call)
 
-    def told(self, line, first, ready):
+    def expect_who_was_called_up(self):
+        assert sorted(self.room.ready, key=repr) == sorted(self.up, key=repr)
+        self.room.ready.clear()
+        self.up.clear()
+
+    def tell(self, line, first):
         """The first who sleeps and waits for more than time, unless somebody before it is awake."""
         for call in self.order(line)[first:]:
-            if call not in self.sleeping or call in ready:
+            if call not in self.sleeping:
                 break
             if call.denied.kind is not BlockKind.TIME:
-                ready.append(call)
+                self.call_up(call)
                 break
 
-    def passed_on(self, call):
+    def stir(self, line):
+        """What those in line were told of instants no longer counts."""
+        for call in self.order(line):
+            if call in self.first:
+                self.first[call] = min(self.first[call], call.asked_ms + STIRRED_MS)
+
+    def look_on(self, line):
+        """Nobody sleeps longer than it was told while all before it sleep on and let it pass."""
+        order = self.order(line)
+        for place, call in enumerate(order):
+            before = order[:place]
+            if call not in self.sleeping or not all(
+                one in self.sleeping and self.lets_pass(one, line) for one in before
+            ):
+                break
+            at_ms = max(self.first[call], call.asked_ms + STIRRED_MS) if call in self.first else self.sleeping[call]
+            if at_ms < self.sleeping[call] and all(at_ms + STIRRED_MS <= self.sleeping[one] for one in before):
+                self.sleeping[call] = at_ms
+
+    def lets_pass(self, call, line):
+        """It waits in that line for one of several budgets, for no event, and for less long than elsewhere."""
+        here = [one for one in call.denied.blockers if one.budget == BUDGET_OF[line]]
+        if not here or line == "pool" or call.denied.kind is BlockKind.LINE:
+            return True
+        return call.denied.kind is BlockKind.TIME and here[0].at_ms < max(one.at_ms for one in call.denied.blockers)
+
+    def pass_on(self, call):
         """Whom a call that sleeps again lets ask in the lines that do not hold it up."""
-        ready = []
         for line in call.standing if len(call.standing) > 1 else ():
             if line not in self.held[call]:
-                self.told(line, self.before(line, call), ready)
-        return ready
+                self.tell(line, self.before(line, call))
 
     def before(self, line, call):
         return sum((one.score, one.id) < (call.score, call.id) for one in self.order(line))
 
-    def stepped_out(self, call, line, was_held):
+    def step_out(self, call, line, was_held):
         """Who asks because that line does not hold the call up any more."""
-        behind = self.order(line)[self.before(line, call) :][:1]
-        leads = was_held and self.before(line, call) == 0
-        return [one for one in behind if one in self.sleeping and (leads or one.denied.kind is BlockKind.LINE)]
+        place = self.before(line, call)
+        behind = self.order(line)[place:][:1]
+        if behind and ((was_held and place == 0) or behind[0].denied.kind is BlockKind.LINE):
+            self.call_up(behind[0])
+        elif behind and was_held:
+            self.look_on(line)
 
     def asleep(self, call):
         return call in self.sleeping
@@ -98,41 +133,55 @@ class RoomModel(RuleBasedStateMachine):
     def ask(self, index):
         call = self.calls[index]
         if not self.asleep(call):
-            call.asked_turn = self.room.turn
+            call.asked_turn, call.asked_ms = self.room.turn, self.now_ms
             self.ended[call] = set()
 
     @rule(
         index=indexes,
         more=st.sets(st.sampled_from(LINES)),
-        kind=st.sampled_from(BlockKind),
+        kind=st.sampled_from((*BlockKind, BlockKind.TIME, BlockKind.TIME)),
         elsewhere=st.sets(st.sampled_from(LINES)),
         tiers=st.tuples(*[st.sampled_from(Tier)] * len(LINES)),
-        for_ms=st.integers(0, 500),
-        first_ms=st.integers(0, 500),
+        at_ms=st.tuples(*[st.integers(0, 1)] * len(LINES)),
+        for_ms=instants_ms,
+        first_ms=instants_ms,
     )
-    def sleep(self, index, more, kind, elsewhere, tiers, for_ms, first_ms):
+    def sleep(self, index, more, kind, elsewhere, tiers, at_ms, for_ms, first_ms):
         call = self.calls[index]
         if self.asleep(call):
-            return
+            self.wake(index)
+        was = self.held_lines(call) if call in self.places else []
         call.standing = tuple(dict.fromkeys((*self.places.get(call, ()), *sorted(more))))
         blocking = set(call.standing) - elsewhere  # of none is known what blocks: a store that is lost
-        tier = dict(zip(LINES, tiers, strict=True))
-        first = min((tier[line] for line in blocking), default=None)
-        was, self.held[call] = self.held[call], {line for line in blocking if tier[line] == first} or set(call.standing)
-        call.denied = denied(kind, blocking, tier)
+        tier, at_ms = dict(zip(LINES, tiers, strict=True)), dict(zip(LINES, at_ms, strict=True))
+        if kind is BlockKind.TIME:
+            longest_ms = max((at_ms[line] for line in blocking), default=0)
+            first = min((tier[line] for line in blocking if at_ms[line] == longest_ms), default=None)
+        else:
+            first = min((tier[line] for line in blocking), default=None)
+        self.held[call] = {line for line in blocking if first is not None and tier[line] <= first} or set(call.standing)
+        call.denied = denied(kind, blocking, tier, at_ms)
         self.places[call] = call.standing
-        out = {one for line in was - self.held[call] for one in self.stepped_out(call, line, was_held=True)}
-        for one in out:
-            self.sleeping.pop(one)
+        for line in was:
+            if line not in self.held[call]:
+                self.step_out(call, line, was_held=True)
         self.room.wait(call, self.now_ms + for_ms, self.now_ms + first_ms)
-        self.waits += 1
+        self.slept(call, self.now_ms + for_ms, self.now_ms + first_ms)
+
+    def slept(self, call, due_ms, first_ms):
         leads = {line for line in self.held[call] if self.order(line)[0] is call}
-        if leads:
-            for_ms = min(for_ms, first_ms)
-        self.sleeping[call] = (self.now_ms + for_ms, self.waits)
-        ready = [call] if call.standing and kind is not BlockKind.TIME and leads & self.ended[call] else []
-        ready = ready or self.passed_on(call)
-        self.expect(ready, out)
+        self.sleeping[call] = min(due_ms, first_ms) if leads else due_ms
+        self.first.pop(call, None)
+        if call.standing and call.denied and call.denied.kind is BlockKind.TIME:
+            missed = self.held[call] & self.ended[call]
+            self.first[call] = min(first_ms, call.asked_ms + STIRRED_MS) if missed else first_ms
+        elif leads & self.ended[call]:
+            self.call_up(call)
+        if call in self.sleeping:
+            self.pass_on(call)
+        for line in self.held_lines(call):
+            self.look_on(line)
+        self.expect_who_was_called_up()
 
     @rule(index=indexes)
     def wake(self, index):
@@ -141,37 +190,51 @@ class RoomModel(RuleBasedStateMachine):
         self.sleeping.pop(call, None)
         if self.places.get(call) == ():
             del self.places[call]
-        self.expect([])
+        self.expect_who_was_called_up()
 
     @rule(index=indexes)
     def leave(self, index):
         call = self.calls[index]
-        lines = self.places.pop(call, ())
-        was, self.held[call] = self.held[call], set()
-        ready = {one for line in lines for one in self.stepped_out(call, line, line in was)}
+        was, lines = self.held[call], self.places.pop(call, ())
+        self.sleeping.pop(call, None)
+        self.first.pop(call, None)
+        self.held[call] = set()
+        self.room.leave(call)
         for line in lines:
             self.something_ended(line)
-        self.room.leave(call)
-        self.sleeping.pop(call, None)
-        self.expect(ready)
+            self.step_out(call, line, line in was)
+        self.expect_who_was_called_up()
         call.standing = ()
 
     @rule(budgets=st.lists(st.sampled_from(BUDGETS), max_size=3))
     def freed(self, budgets):
-        ready = []
         for budget in budgets:
             line = LINE_OF.get(budget, budget)
             self.something_ended(line)
-            self.told(line, 0, ready)
+            self.tell(line, 0)
+            self.stir(line)
+            self.look_on(line)
         self.room.freed(tuple(budgets))
-        self.expect(ready)
+        self.expect_who_was_called_up()
 
-    @rule(for_ms=st.integers(0, 300))
+    @rule(budget=st.sampled_from(BUDGETS))
+    def revised(self, budget):
+        line = LINE_OF.get(budget, budget)
+        self.something_ended(line)
+        self.stir(line)
+        for call in self.order(line)[:1]:
+            self.call_up(call)
+        self.room.revised((budget,))
+        self.expect_who_was_called_up()
+
+    @rule(for_ms=st.integers(0, 700))
     def time_passes(self, for_ms):
         self.now_ms += for_ms
-        due = sorted((when, call) for call, when in self.sleeping.items() if when[0] <= self.now_ms)
-        assert self.room.due(self.now_ms) == [call for _, call in due]
-        for _, call in due:
+        due = {call: due_ms for call, due_ms in self.sleeping.items() if due_ms <= self.now_ms}
+        found = self.room.due(self.now_ms)
+        assert sorted(found, key=repr) == sorted(due, key=repr)
+        assert [due[call] for call in found] == sorted(due.values())
+        for call in due:
             del self.sleeping[call]
 
     @precondition(lambda self: self.sleeping)
@@ -179,21 +242,20 @@ class RoomModel(RuleBasedStateMachine):
     def often_woken_often_asleep(self, data):
         """Alarms that no longer count do not pile up."""
         call = data.draw(st.sampled_from(sorted(self.sleeping, key=repr)))
-        due_ms = self.sleeping[call][0]
+        due_ms = self.sleeping[call]
         for _ in range(200):
             self.room.wake(call)
             call.asked_turn = self.room.turn
             self.room.wait(call, due_ms)
-            self.waits += 1
         self.ended[call] = set()
-        self.sleeping[call] = (due_ms, self.waits)
         self.places.setdefault(call, call.standing)
-        self.expect(self.passed_on(call))
+        self.slept(call, due_ms, EXACT)
 
     @invariant()
     def agrees(self):
         assert len(self.room) == len(self.places)
-        assert self.room.next_ms() == min((due_ms for due_ms, _ in self.sleeping.values()), default=None)
+        assert {call: due_ms for call, (due_ms, _) in self.room.sleeping.items()} == self.sleeping
+        assert self.room.next_ms() == min(self.sleeping.values(), default=None)
         for line in LINES:
             order = self.order(line)
             assert [call for _, _, call in self.room._lines.get(line, ())] == order
@@ -209,8 +271,8 @@ class RoomModel(RuleBasedStateMachine):
         assert len(self.room._freed) <= REMEMBERED
         if not self.places:
             assert (self.room._lines, self.room._tickets, self.room.sleeping) == ({}, {}, {})
-            assert (self.room._held, self.room._depths) == ({}, {})
+            assert (self.room._held, self.room._depths, self.room._first) == ({}, {}, {})
 
 
-RoomModel.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+RoomModel.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 TestRoom = RoomModel.TestCase
