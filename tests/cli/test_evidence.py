@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
     story = Story(folder)
     story.boot()
     story.revision()
-    first = story.leaves("req-1", trace="ab" * 16)
+    first = story.leaves("req-1", trace="ab" * 16, client_request_id="own-1")
     story.ends(first, kind="rate", end="", status=429, reason="target_rate", prompt_tokens=-1, output_tokens=-1)
     story.ends(story.leaves("req-1", attempt=2, key="k2"), took_ms=4_000)
     story.deferred("req-2")
@@ -45,6 +45,7 @@ def test_why_tells_a_life(folder):
     assert done.exit_code == 0, done.output
     for told in (
         "a1",
+        "caller's own id own-1",
         "g1",
         "s1",
         "attempt 1 left",

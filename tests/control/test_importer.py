@@ -35,7 +35,7 @@ def long_story(folder, write=True):
     story.add(rows.Unconnected, "c3", "up", "m", "connect_failed", "target_unreachable")
     story.add(rows.LostToken, "c3", "up", "too_old")
     story.add(rows.ClockStep, 5, 7_000)
-    story.leaves("c4")
+    story.leaves("c4", client_request_id="own-4")
     story.stop()
     story.ms += 1_000
     story.boot("run2")
@@ -51,6 +51,9 @@ def test_a_call_is_joined_from_its_rows(tmp_path):
     attempts = {(row["call"], row["attempt"]): row for row in table(importer, tables.attempts)}
     assert (calls["c2"]["end"], calls["c2"]["attempts"], calls["c2"]["step"]) == ("answered", 2, "s1")
     assert (calls["d1"]["end"], calls["d1"]["attempts"]) == ("deferred", 0)
+    assert [(name, row["client_request_id"]) for name, row in calls.items() if row["client_request_id"]] == [
+        ("c4", "own-4")
+    ]
     first, second = attempts["c2", 1], attempts["c2", 2]
     assert (first["kind"], first["status"], first["key"], first["fate"]) == ("rate", 429, "k1", "ended")
     assert (second["kind"], second["key"], second["queue_ms"], second["took_ms"]) == ("ok", "k2", 50, 400)

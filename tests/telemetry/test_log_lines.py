@@ -1,6 +1,7 @@
 import io
 import json
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,13 @@ def test_a_line_of_an_attempt_names_request_and_key():
     assert "end" not in line
     (line,) = written(note("req-1", prompt_tokens=-1, output_tokens=-1))
     assert not {"prompt_tokens", "output_tokens"} & line.keys()  # nobody said
+
+
+def test_the_callers_own_name_stands_beside_ours():
+    for row in (note("req-1"), end("req-1")):
+        (line,) = written(msgspec.structs.replace(row, client_request_id="own-1"))
+        assert (line["request_id"], line["client_request_id"]) == ("req-1", "own-1")
+        assert "client_request_id" not in written(row)[0]
 
 
 def test_a_deferral_says_who_and_when():

@@ -51,6 +51,7 @@ def _who(call: dict[str, Any]) -> Table:
     ]
     rows = [
         ("call", call["id"]),
+        *([("caller's own id", call["client_request_id"])] if call["client_request_id"] else []),
         ("asked by", ", ".join(f"{name} {value}" for name, value in identity if value) or "unattributed"),
         ("priority", f"P{call['priority']}, {call['effect'] or 'read'}"),
         ("target", f"{call['target']} {call['model']}".strip()),

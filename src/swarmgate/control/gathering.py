@@ -235,6 +235,7 @@ class Gathering:
             "model": row.model,
             "effect": row.effect if isinstance(row, rows.Intent) else "",
             "trace": row.trace,
+            "client_request_id": row.client_request_id,
         }
 
     def _end_call(self, call: str, at_ms: int, how: tuple[str, str], attempts: int) -> None:

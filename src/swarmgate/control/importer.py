@@ -28,7 +28,7 @@ Listener = Callable[[Sequence[rows.Row]], None]
 MANY_ROWS: Final = 1_000  # at once: the journal may hold more
 USUAL_PRICE: Final[Pricer] = lambda *_: None  # noqa: E731  no price is known
 
-_OPEN_COLUMNS: Final = (  # in the order of rows.Intent
+_OPEN_COLUMNS: Final = (  # in the order of rows.Intent, without charges
     attempts.c.seq,
     attempts.c.sent_ms,
     attempts.c.call,
@@ -50,6 +50,8 @@ _OPEN_COLUMNS: Final = (  # in the order of rows.Intent
     attempts.c.prompt,
     attempts.c.reserve,
     calls.c.effect,
+    calls.c.trace,
+    calls.c.client_request_id,
 )
 
 
@@ -138,7 +140,8 @@ class Importer:
         with self.ledger.connection() as link:
             found = link.execute(select(imported)).mappings().first()
             waiting = select(*_OPEN_COLUMNS).join(calls, calls.c.id == attempts.c.call).where(attempts.c.fate == OPEN)
-            intents = [rows.Intent(*tuple[Any, ...](one)) for one in link.execute(waiting)]
+            found_open = [tuple[Any, ...](one) for one in link.execute(waiting)]
+        intents = [rows.Intent(*[*told, (), own]) for *told, own in found_open]
         self._position = Position(found["segment"], found["offset"]) if found else Position()
         self._total = found["rows"] if found else 0
         self._open = Open(intents, found["run"] if found else "", found["gap_seq"] if found else 0)

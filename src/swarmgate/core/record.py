@@ -211,6 +211,7 @@ class Call:
         "checked",
         "choices",
         "client",
+        "client_request_id",
         "committed",
         "content_ms",
         "context_tokens",
@@ -280,6 +281,7 @@ class Call:
     team: str
     tenant: str  # the team that its agent key names: only that one may see it
     agent_key: str  # the id of that key; empty = it came without one
+    client_request_id: str  # the caller's own name for it (`x-request-id`); it need not be unique
     trace: str  # the trace id of its `traceparent`
     surface: str  # the path that callers know it by; empty = every rung speaks it
     model: str  # as the caller named it, where its rung names none
@@ -355,6 +357,7 @@ class Call:
         self.effect = Effect.READ
         self.state = State.NEW
         self.team = self.tenant = self.agent_key = self.model = self.trace = self.surface = self.lease = ""
+        self.client_request_id = ""
         self.keyed = self.written = self.answer_lost = self.other_key_tried = False
         self.committed = self.crowded = self.delivered = self.form = self.checked = False
         self.streams = True

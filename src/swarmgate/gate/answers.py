@@ -16,6 +16,7 @@ from swarmgate.core.record import Call
 from swarmgate.core.rungs import Tried, untried
 from swarmgate.core.target_errors import BadTarget
 from swarmgate.gate.identity import Unattributed
+from swarmgate.gate.served import own_id
 from swarmgate.gate.shapes import OPENAI, Said, Shape
 from swarmgate.http1.head import Header
 from swarmgate.http1.refusal_id import FIELD, refusal_id
@@ -143,7 +144,9 @@ def ended_said(call: Call, end: End, reason: Reason) -> Said:
 
 def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
     """The same as a whole answer."""
-    return _reply(reason, ended_said(call, end, reason), shape)
+    reply = _reply(reason, ended_said(call, end, reason), shape)
+    reply.headers.extend(own_id(call))
+    return reply
 
 
 def proxy_status(reason: Reason) -> bytes:

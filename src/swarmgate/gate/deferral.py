@@ -18,7 +18,7 @@ from swarmgate.core.record import Call
 from swarmgate.core.rungs import may_serve
 from swarmgate.core.ticket import kept, sealed
 from swarmgate.gate.answers import Reply, proxy_status, trail
-from swarmgate.gate.served import UNKNOWN, ServedFields, base_of, exhausted
+from swarmgate.gate.served import UNKNOWN, ServedFields, base_of, exhausted, own_id
 from swarmgate.gate.shapes import Said, Shape
 from swarmgate.http1.head import Header
 
@@ -63,6 +63,7 @@ class Deferrals:
             (b"x-should-retry", b"true" if may_repeat else b"false"),
             (b"proxy-status", proxy_status(reason)),
             *self._rate_fields(denied, wait_ms),
+            *(own_id(call) if call.client_request_id else ()),
         ]
         return Reply(STATUS, headers, asked.shape.body(self.said(call, denied, reason, asked.now_ms)))
 

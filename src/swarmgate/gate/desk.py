@@ -24,7 +24,7 @@ from swarmgate.gate.identity import Identity, Unattributed, must_say, read_ident
 from swarmgate.gate.keeper import Keeper
 from swarmgate.gate.live_streams import LiveStreams
 from swarmgate.gate.once import Once, Ways, Writer, key_of, payload_of
-from swarmgate.gate.served import ServedFields
+from swarmgate.gate.served import ServedFields, own_id
 from swarmgate.gate.shapes import Shape
 from swarmgate.gate.target import ModelTarget
 from swarmgate.http1.head import RequestHead
@@ -139,7 +139,7 @@ class Desk:
         call.agent_key = scope.id
         if self.caps is not None:
             self.caps.admit(call, scope)
-        call.trace = identity.traceparent[3:35]
+        call.trace, call.client_request_id = identity.traceparent[3:35], identity.client_request_id
         if identity.ticket:
             place = opened(identity.ticket, self.deferrals.key, call.tenant, identity.rank, now_ms)
             if place is not None:
@@ -172,6 +172,7 @@ class Desk:
     def decline(self, writer: Writer, call: Call, reason: Reason, detail: str = "", param: str | None = None) -> None:
         """Refuse a call that was understood; like every call it has an end, and its name leads to it."""
         reply = answers.refusal(reason, detail, param, writer.shape, call.id)
+        reply.headers.extend(own_id(call))
         self.answer(writer, call, OwnAnswer(End.REFUSED, reason), reply)
 
     def answer(self, writer: Writer, call: Call, own: OwnAnswer, reply: Reply) -> None:

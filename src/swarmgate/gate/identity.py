@@ -1,5 +1,5 @@
 """
-Who calls, and how they want to be treated: `x-swarmgate-*` headers, the `/as/...` path, `traceparent`.
+Who calls, and how they want to be treated: `x-swarmgate-*` headers, the `/as/...` path, `traceparent`, `x-request-id`.
 
 Everything read here stays here: none of it goes upstream (design 5: Identity in). A word that cannot be read is the
 caller's error and names its header: a misspelt priority must not silently become another one. Headers win over the path.
@@ -20,6 +20,7 @@ from swarmgate.gate.hop import HOP
 from swarmgate.stores.letters.letter import REPLAY_OF
 
 PREFIX: Final = b"x-swarmgate-"
+REQUEST_ID: Final = b"x-request-id"
 AS: Final = b"/as/"
 RANKS: Final = {"P0": 0, "P1": 1, "P2": 2}
 USUAL_RANK: Final = 1
@@ -55,6 +56,7 @@ class Identity(NamedTuple):
     effect: str = ""
     ticket: str = ""
     traceparent: str = ""
+    client_request_id: str = ""
 
 
 UNSAID: Final = Identity()
@@ -121,6 +123,7 @@ def read_identity(fields: Mapping[bytes, bytes], in_path: Mapping[str, str] | No
         said.get("effect", ""),
         said.get("ticket", ""),
         _traceparent(fields.get(b"traceparent", b"")),
+        _request_id(fields.get(REQUEST_ID, b"")),
     )
 
 
@@ -157,6 +160,12 @@ def _rank(said: str) -> int:
 
 def _duration_ms(said: Mapping[str, str], name: str) -> int:
     return parse_duration_ms(said[name], _header(name))
+
+
+def _request_id(value: bytes) -> str:
+    """The caller's own name for its call; proxies make some up, so one that is no word is as if there were none."""
+    said = value.decode("utf-8", "replace")
+    return said if _WORD.fullmatch(said) else ""
 
 
 def _traceparent(value: bytes) -> str:

@@ -22,7 +22,7 @@ from swarmgate.gate import answers
 from swarmgate.gate.apart import NAMED, apart
 from swarmgate.gate.compress import NOT_TRIED, Ceiling, Compressor
 from swarmgate.gate.desk import Desk
-from swarmgate.gate.identity import UNSAID, Identity, read_timeout_ms
+from swarmgate.gate.identity import REQUEST_ID, UNSAID, Identity, read_timeout_ms
 from swarmgate.gate.least import least_tokens
 from swarmgate.gate.model_names import may_say
 from swarmgate.gate.peek import peek
@@ -161,7 +161,10 @@ class ModelRoutes:
 
     def _identity(self, head: RequestHead, said: dict[str, str] | None) -> Identity:
         """The usual caller says nothing of itself, and need not."""
-        if said or self.desk.asked_for or b"x-swarmgate-" in head.raw.lower() or b"traceparent" in head.fields:
+        fields = head.fields
+        if REQUEST_ID in fields or b"traceparent" in fields:
+            return self.desk.identity(fields, said)
+        if said or self.desk.asked_for or b"x-swarmgate-" in head.raw.lower():
             return self.desk.identity(head.fields, said)
         return UNSAID
 

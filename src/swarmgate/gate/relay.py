@@ -23,7 +23,7 @@ from swarmgate.gate.identity import UNSAID, Identity
 from swarmgate.gate.injection import INJECTED, InjectedAttempt
 from swarmgate.gate.long_body import LongBody
 from swarmgate.gate.peeked import MOST_COPIED_BYTES, Body, Peeked
-from swarmgate.gate.served import shown_headers, shown_lines
+from swarmgate.gate.served import own_id, shown_headers, shown_lines
 from swarmgate.gate.shapes import Shape, shape_of
 from swarmgate.gate.structured import CheckedAttempt, schema_in
 from swarmgate.gate.target import ModelTarget
@@ -289,7 +289,7 @@ class Relay:
         self._speaks_ms = now_ms + SPEAKS_EVERY_MS
         if not self.as_events:
             self.as_events = True
-            self.end.start_stream(200, [*_EVENTS, (b"x-request-id", call.id.encode())])
+            self.end.start_stream(200, [*_EVENTS, (b"x-request-id", call.id.encode()), *own_id(call)])
         self.end.write_chunk(_KEEP_ALIVE)
 
     def _break_off(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:

@@ -32,9 +32,11 @@ _KEPT_HERE: Final = frozenset(
     }
 )
 _RATES: Final = (b"x-ratelimit-", b"ratelimit", b"anthropic-ratelimit-", b"x-swarmgate-")
+CLIENT_ID: Final = b"x-swarmgate-client-request-id"  # the name that the caller gave its call
 _END: Final = b"\r\n"
 # Values in these are ours, or made so that none begins a line.
 _CALL: Final = b"x-request-id: %b\r\nx-swarmgate-attempts: %d\r\nx-swarmgate-rung: %d\r\nx-swarmgate-queue-ms: %d\r\n"
+_OWN: Final = CLIENT_ID + b": %b\r\n"
 _BUDGET: Final = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d;t=%d\r\n"
 _NO_TIME: Final = b"%bx-swarmgate-limit-revision: %d\r\nratelimit: %b;r=%d\r\n"
 UNKNOWN: Final = -1
@@ -63,6 +65,8 @@ class ServedFields:
         """What is known of a call when its answer begins, as lines of a head."""
         rung, route = call.rungs[call.rung], call.route
         said = _CALL % (call.id.encode(), call.attempt, call.rung, call.queued_ms)
+        if call.client_request_id:
+            said += _OWN % call.client_request_id.encode()
         if model := rung.model or call.model:  # nobody reads which one a file or a batch is for
             said += _model_line(model)
         if route is None:
@@ -100,6 +104,11 @@ class ServedFields:
         if name:
             headers.append((b"ratelimit-policy", policy(name, self.published[name])))
         return _Key(header_lines(headers), name, _quoted(name))
+
+
+def own_id(call: Call) -> list[Header]:
+    """The caller's own name for its call, if it has one."""
+    return [(CLIENT_ID, call.client_request_id.encode())] if call.client_request_id else []
 
 
 def shown_headers(head: ResponseHead) -> list[Header]:

@@ -46,6 +46,7 @@ def _note(row: rows.Note) -> Line:
     told = {"request_id": row.call, "key_id": row.key, "attempt": row.attempt, "kind": row.kind, "reason": row.reason}
     told |= {"status": row.status, "target": row.target, "model": row.model, "task_type": row.task_type}
     told |= {"team": row.team, "priority": f"P{row.priority}", "end": row.end, "queue_ms": row.queue_ms}
+    told["client_request_id"] = row.client_request_id
     return event, told | {
         "took_ms": row.took_ms,
         "prompt_tokens": max(0, row.prompt_tokens),  # below 0 nobody said, and that is no number to add up
@@ -58,6 +59,7 @@ def _end(row: rows.End) -> Line:
     told = {"request_id": row.call, "reason": row.reason, "attempts": row.attempts, "target": row.target}
     told |= {"model": row.model, "agent": row.agent, "goal": row.goal, "step": row.step, "task_type": row.task_type}
     told |= {"priority": f"P{row.priority}", "team": row.team, "position": row.position, "depth": row.depth}
+    told["client_request_id"] = row.client_request_id
     back_ms = max(0, row.not_before_ms - row.at_ms) if row.not_before_ms else 0
     return row.end, told | {"not_before_in_ms": back_ms, "blocked": tuple(one.budget for one in row.blocked)}
 

@@ -30,14 +30,16 @@ def test_an_operator_s_user_agent_names_a_contact():
 
     async def act(on):
         trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "user-agent": "mine"}
+        trace["x-request-id"] = "own-1"
         for host in ("a.org", "b.org"):
             await on.caller.ask("GET", f"/to/http/{host}/", trace)
         return on.world.hits
 
     at_a, at_b = run(act, text)
     assert (at_a.headers["user-agent"], at_b.headers["user-agent"]) == ("swarm/1 (mailto:ops@x.org)", "other/2")
-    assert "traceparent" not in at_a.headers
-    assert "traceparent" in at_b.headers
+    for name in ("traceparent", "x-request-id"):
+        assert name not in at_a.headers
+        assert name in at_b.headers
 
 
 def test_an_agent_s_key_for_the_gate_goes_to_nobody():

@@ -48,7 +48,11 @@ def test_the_first_attempt_of_a_way_says_what_it_takes_from(desk):
 
 def test_an_answered_call_is_two_rows(desk):
     call = desk.call(
-        "c1", trace="t" * 32, team="blue", wire=Wire(status=200, prompt_tokens=9, output_tokens=3, sent_bytes=7)
+        "c1",
+        trace="t" * 32,
+        client_request_id="own-1",
+        team="blue",
+        wire=Wire(status=200, prompt_tokens=9, output_tokens=3, sent_bytes=7),
     )
     desk.loop.ms += 40
     desk.leaves(call)
@@ -57,6 +61,7 @@ def test_an_answered_call_is_two_rows(desk):
     intent, note = noted(desk)
     assert (intent.agent, intent.goal, intent.step, intent.task_type) == ("a17", "g1", "s1", "hypotheses")
     assert (intent.target, intent.key, intent.team, intent.trace) == ("t", call.route.key, "blue", "t" * 32)
+    assert intent.client_request_id == note.client_request_id == "own-1"
     assert (note.kind, note.end, note.status, note.sent, note.used) == ("ok", "answered", 200, True, 3)
     assert (note.queue_ms, note.took_ms, note.content_ms) == (40, 400, 400)
     assert (note.prompt_tokens, note.output_tokens, note.cached_tokens, note.sent_bytes) == (9, 3, -1, 7)

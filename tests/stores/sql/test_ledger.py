@@ -61,6 +61,7 @@ def test_one_of_an_older_program_is_brought_to_this_schema_by_who_writes_it(tmp_
     with ledger.connection() as link:
         link.execute(text("INSERT INTO attempts (call, attempt, fate, cost_micro) VALUES ('c1', 1, 'ended', 7)"))
         link.execute(text("INSERT INTO usage (team, cost_micro) VALUES ('blue', 7)"))
+        link.execute(text("INSERT INTO calls (id) VALUES ('c1')"))
     ledger.close()
     monkeypatch.undo()
     with pytest.raises(BadInput, match="0001 of an older program; start `swarmgate up` once"):
@@ -69,6 +70,7 @@ def test_one_of_an_older_program_is_brought_to_this_schema_by_who_writes_it(tmp_
     ledger = Ledger.to_read(tmp_path)
     with ledger.connection() as link:
         assert link.execute(text("SELECT cost_micro, estimated FROM attempts")).one() == (7, 0)
+        assert link.execute(text("SELECT id, client_request_id FROM calls")).one() == ("c1", "")
         assert link.execute(text("SELECT cost_micro, estimated_tokens, estimated_micro FROM usage")).one() == (7, 0, 0)
     ledger.close()
 

@@ -9,13 +9,14 @@ from swarmgate.core.scope import SHOWS_KEY
 from swarmgate.core.target import ParsedUrl
 from swarmgate.gate.egress.rewrite import is_credential
 from swarmgate.gate.hop import HOP, OUR_HOP, OUR_NAME
+from swarmgate.gate.identity import REQUEST_ID
 from swarmgate.gate.keeper import presented
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import passed_on, request_head
 
 OURS: Final = b"x-swarmgate-"
 UPGRADE: Final = b"x-swarmgate-upgrade"
-_TRACES: Final = frozenset({b"traceparent", b"tracestate", b"baggage"})
+_TRACES: Final = frozenset({b"traceparent", b"tracestate", b"baggage", REQUEST_ID})
 _AGENT: Final = b"user-agent"
 IDEMPOTENCY: Final = HEADER.encode()
 # An agent's key for the gate is nobody else's, in base64 either.

@@ -124,6 +124,7 @@ def call_row(call: Call, now_ms: int) -> dict[str, object]:
     waits = call.state in {State.WAITING, State.BACKOFF}
     return {
         "id": call.id,
+        "client_request_id": call.client_request_id or None,
         "state": call.state.public,
         "end": call.end.value if call.end else None,
         "reason": call.reason.value if call.reason and (waits or call.end) else None,

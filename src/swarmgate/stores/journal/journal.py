@@ -147,6 +147,7 @@ class FileJournal:
                 call.effect,
                 call.trace,
                 charges,
+                call.client_request_id,
             )
         )
         if charges and self._said.is_low:
@@ -316,7 +317,8 @@ def _end(seq: int, now_ms: int, call: Call, answer: Answer) -> rows.End:
         rung.model or call.model,
         call.arrived_ms,
         call.trace,
-        *(() if denied is None else _deferral(denied, now_ms)),
+        *((0, 0, 0, 0, ()) if denied is None else _deferral(denied, now_ms)),
+        call.client_request_id,
     )
 
 

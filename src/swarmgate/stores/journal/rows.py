@@ -68,6 +68,7 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=INTENT)
     effect: str
     trace: str = ""
     charges: tuple[tuple[str, int], ...] = ()
+    client_request_id: str = ""
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
@@ -136,6 +137,7 @@ class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
     end_reason: str = ""
     charges: tuple[tuple[str, int], ...] = ()
     estimated: bool = False
+    client_request_id: str = ""
 
 
 class Blocked(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -179,6 +181,7 @@ class End(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="end"):
     position: int = 0
     depth: int = 0
     blocked: tuple[Blocked, ...] = ()
+    client_request_id: str = ""
 
 
 class Unconnected(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="unconnected"):
@@ -359,4 +362,5 @@ def noted(done: Done, intent: Intent | None) -> Note:
         done.end,
         done.end_reason,
         estimated=done.estimated,
+        client_request_id=said.client_request_id,
     )

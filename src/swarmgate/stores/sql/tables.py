@@ -56,6 +56,7 @@ calls = Table(
     _text("model"),
     _text("effect"),
     _text("trace"),
+    _text("client_request_id"),
     Index("calls_by_time", "arrived_ms"),
     Index("calls_by_step", "agent", "goal", "step"),
 )
