@@ -99,7 +99,7 @@ def test_up_06_a_summary_without_end_is_not_held():
     agent = Conversation()
     agent.ask(STORY)
     end, _ = agent.bench.dialler.opened[-1]
-    end.data_received(PAGE)
+    end.data_received(PAGE + framed(b"{"))
     for _ in range(30):
         end.data_received(framed(b" " * 100_000))
     (attempt,) = agent.bench.gate.exchanges.live

@@ -32,7 +32,7 @@ def live(bench):
 @pytest.mark.parametrize("stream", [True, False])
 def test_up_06_an_answer_beyond_any_of_a_model_is_stopped(stream):
     bench, end, wire = started(stream=stream)
-    end.data_received((STREAM_HEAD if stream else PAGE) + framed(LONG))
+    end.data_received((STREAM_HEAD if stream else PAGE) + framed(LONG if stream else b"{" + LONG))
     live(bench).got_bytes = MOST_ANSWER_BYTES - len(LONG)
     for ends in ([], ["failed"]):
         end.data_received(framed(LONG))

@@ -119,7 +119,8 @@ def test_sc_09_no_redirect_carries_a_key_along(path):
     async def play():
         async with World(red=elsewhere).running() as world:
             for name in ("evil", "blue"):
-                await world.ask(path, f"x-to: 127.0.0.1:{world.ports[name]}")
+                once = "x-swarmgate-effect: write"  # a redirect is no answer, so a read would be repeated
+                await world.ask(path, once, f"x-to: 127.0.0.1:{world.ports[name]}")
             return world.check()
 
     assert asyncio.run(play()) == {"red": 2, "blue": 0, "evil": 0}
