@@ -179,6 +179,30 @@ def test_check_tells_which_rungs_may_never_be_reached(tmp_path):
     assert json.loads(run("check", str(file), *state, "--json").stdout)["out_of_reach"] == ["routes.long"]
 
 
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ('a = "env:KEY", b = "env:KEY"', ["targets.up.keys.b"]),
+        ('a = "env:KEY", b = "env:SAME"', ["targets.up.keys.b"]),
+        ('a = "env:GONE", b = "env:GONE"', ["targets.up.keys.b"]),
+        ('a = "env:GONE", b = "env:GONE_TOO"', []),
+        ('a = "env:KEY", b = "env:OTHER"', []),
+        ('a = "env:KEY", b = "env:KEY" }\naccounts = { lab = ["a", "b"]', []),
+    ],
+)
+def test_check_tells_which_names_are_one_key_and_not_the_key(tmp_path, keys, told):
+    file, secret = tmp_path / "gate.toml", "sk-canary-7"
+    file.write_text(f'[targets.up]\nbase_url = "http://127.0.0.1:9/v1"\nkeys = {{ {keys} }}\n')
+
+    def said(*more):
+        state = "--state", str(tmp_path)
+        return run("check", str(file), *state, *more, KEY=secret, SAME=secret, OTHER="sk-2").stdout
+
+    assert json.loads(said("--json"))["same_key"] == told
+    assert ("up: a, b are one key" in said()) == bool(told)
+    assert secret not in said() + said("--json")
+
+
 def test_check_tells_which_hosts_ask_for_a_contact(tmp_path):
     file = tmp_path / "gate.toml"
 

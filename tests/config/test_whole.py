@@ -161,6 +161,16 @@ def test_several_targets_need_routes():
     assert problems(text)[0][1:] == ("routes", "is missing: with several targets each model needs a ladder")
 
 
+@pytest.mark.parametrize("targets", ["", "[targets]\n"])
+def test_routes_without_any_target_are_a_mistake_of_each_route(targets):
+    told = problems(f'{targets}[routes]\n"*" = ["x/y"]\n"m" = "z/y"\n')
+    first = 2 + bool(targets)
+    assert told == [
+        (first, "routes.*", "'x' is no target; there is none: write [targets.x]"),
+        (first + 1, "routes.m", "'z' is no target; there is none: write [targets.z]"),
+    ]
+
+
 def test_files_that_cannot_be_read(tmp_path):
     file = tmp_path / "c.toml"
     file.write_bytes(b"\xff")

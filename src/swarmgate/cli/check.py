@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli import descriptors
-from swarmgate.cli.configured import Secrets, exposed, out_of_reach, without_contact, without_effect
+from swarmgate.cli.configured import Secrets, exposed, out_of_reach, twins, without_contact, without_effect
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
@@ -39,6 +39,7 @@ SECTIONS = (
     "without_contact",
     "standing",
     "exposed",
+    "same_key",
     "identity",
     "limits",
 )  # of what programs get
@@ -131,6 +132,7 @@ class _Found(NamedTuple):
             list(without_contact(self.config)),
             [one._asdict() for one in self.over],
             list(exposed(self.config)),
+            list(twins(self.config)),
             self.config.access.identity,
             [row.as_json() for row in self.rows],
         )
@@ -148,7 +150,7 @@ def _show(file: Path, found: _Found) -> None:
         print(_MISSING.format(name))
     for name in unpriced_models(config):
         print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for told in (exposed(config), without_effect(config), out_of_reach(config), without_contact(config)):
+    for told in (exposed(config), twins(config), without_effect(config), out_of_reach(config), without_contact(config)):
         for sentence in told.values():
             print(sentence)
     for one in found.over:

@@ -35,7 +35,7 @@ class Secrets(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         if name not in self._environment:
             self.missing.add(name)
-        return self._environment.get(name, _STAND_IN)
+        return self._environment.get(name, f"{_STAND_IN}-{name}")  # of each its own: they are not taken for one key
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._environment)
@@ -84,6 +84,28 @@ def exposed(config: Config) -> dict[str, str]:
     files = {Path(key.file) for target in config.targets.values() for key in target.keys.values() if key.file}
     why = "every user of this machine can read this key: chmod 600"
     return {str(file): f"{file}: {why} {file}" for file in sorted(files) if _is_open(file)}
+
+
+def twins(config: Config) -> dict[str, str]:
+    """
+    Names of one target that are one and the same key, each with a sentence that says so; names of one account are meant so.
+
+    It is no error: a local model takes any key, and may well have several. The key itself is never told.
+    """
+    found: dict[str, str] = {}
+    for name, target in config.targets.items():
+        account = {key: scope for scope, keys in target.scopes.items() for key in keys}
+        same: dict[str, list[str]] = {}
+        for key, secret in target.keys.items():
+            same.setdefault(secret.get_secret_value(), []).append(key)
+        for keys in same.values():
+            counted = len({account[key] for key in keys})
+            if counted > 1:
+                why = f"each has its own limits, so this key is let through up to {counted} times what it may"
+                names = ", ".join(f'"{key}"' for key in keys)
+                mend = f"keep one, or join them: accounts = {{ same = [{names}] }}"
+                found[f"targets.{name}.keys.{keys[1]}"] = f"{name}: {', '.join(keys)} are one key: {why}; {mend}"
+    return found
 
 
 def _is_open(file: Path) -> bool:

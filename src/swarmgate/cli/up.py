@@ -123,8 +123,9 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
         )
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
-    for sentence in (*configured.exposed(config).values(), *configured.without_effect(config).values()):
-        _say(f"  {sentence}")
+    for told in (configured.exposed(config), configured.twins(config), configured.without_effect(config)):
+        for sentence in told.values():
+            _say(f"  {sentence}")
     if operator:
         _say(f"operators: http://{operator}, token in {state / token.FILE}; ledger: {state}")
     print("\n".join(configured.exports(config, address)), flush=True)

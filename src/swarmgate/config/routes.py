@@ -32,8 +32,8 @@ Ladder = Annotated[tuple[Deployment, ...], BeforeValidator(_ladder)]
 
 
 def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
-    """Rungs at targets that are not there."""
-    targets, routes = raw.get("targets"), raw.get("routes", {})
+    """Rungs at targets that are not there, with or without `[targets]`."""
+    targets, routes = raw.get("targets", {}), raw.get("routes", {})
     if not isinstance(targets, dict) or not isinstance(routes, dict):
         return
     if len(targets) > 1 and not routes:
@@ -44,4 +44,5 @@ def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
         for text in value if isinstance(value, list) else [value]:
             name = text.partition("/")[0] if isinstance(text, str) and "/" in text else None
             if name is not None and name not in targets:
-                yield ("routes", alias), f"{name!r} is no target; {nearest(name, targets)}"
+                known = nearest(name, targets) if targets else f"there is none: write [targets.{name}]"
+                yield ("routes", alias), f"{name!r} is no target; {known}"
