@@ -294,10 +294,13 @@ class Relay:
 
     def _break_off(self, call: Call, answer: Answer, exchange: Exchange | None) -> None:
         """An answer that had begun cannot go on: say so once where the format can, and let nobody take it for whole."""
-        has_told = isinstance(exchange, Attempt) and exchange.has_told
-        if self.as_events and not has_told:
+        told = exchange.stream if isinstance(exchange, Attempt) and exchange.has_told else None
+        if self.as_events and told is None:
             self.end.write_chunk(self.desk.last_event(call, answer, self.shape))
-        self.end.cut()
+        if told is not None and told.finished:  # `response.failed` is the last event of a whole stream
+            self.end.finish()
+        else:
+            self.end.cut()
 
 
 def _lines_of_event(payload: bytes) -> bytes:
