@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from eventually import eventually
 from swarmgate.cli import app
-from swarmgate.cli.budgets import table, targets, watching
+from swarmgate.cli.budgets import amount, table, targets, watching
 from swarmgate.cli.exits import Exit
 from swarmgate.core.scope import Scope, key_hash
 
@@ -51,6 +51,17 @@ def test_a_table_of_what_is_left():
     assert result.exit_code == Exit.OK, result.output
     for words in ("up: concurrent", "paused", "when a person acts", "ready", "Targets"):
         assert words in result.output
+
+
+def test_money_is_told_in_dollars():
+    row = {"budget": "agent q: USD per 86400s", "state": "ready", "revision": 1, "unit": "micro", "limit": 2_500_000}
+    row |= {"remaining": dict.fromkeys(("P0", "P1", "P2"), 2_499_888), "backlog": dict.fromkeys(("P0", "P1", "P2"), 0)}
+    row |= {"units_free_in_ms": {"P1": 0}, "certain_in_ms": {"P1": 0}, "window_ms": 86_400_000}
+    page = io.StringIO()
+    Console(file=page, width=200).print(table([row]))
+    assert page.getvalue().count("2.499888") == 3
+    assert amount(row) == "2.5 USD per 86400s"
+    assert amount(row | {"unit": "requests", "limit": 2_500_000}) == "2,500,000 per 86400s"
 
 
 def test_a_gate_that_asks_for_keys_is_shown_one(monkeypatch):
@@ -127,7 +138,7 @@ def test_what_is_no_url_of_a_gate_is_said(gate):
 def test_az_12_a_name_in_brackets_is_no_markup():
     left = {"P0": 1, "P1": 1, "P2": 1}
     row = {"budget": "agent [/red]a: requests per 60s", "target": "agent [/red]a", "state": "ready", "remaining": left}
-    row |= {"backlog": left, "units_free_in_ms": left, "certain_in_ms": left, "revision": 1}
+    row |= {"backlog": left, "units_free_in_ms": left, "certain_in_ms": left, "revision": 1, "unit": "requests"}
     target = {
         "target": "http://[::1]:80[/b]",
         "model": "[x]",

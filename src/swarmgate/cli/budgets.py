@@ -13,6 +13,8 @@ from rich.text import Text
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.gateway import GATE_HELP, ask, events
 from swarmgate.cli.listing import Listing
+from swarmgate.config.quota import shown, shown_unit
+from swarmgate.core.compiler import Unit
 
 EXAMPLE = "Example: swarmgate budgets --target openai --watch"
 _STYLES = {"ready": "green", "backoff": "yellow", "stalled": "red", "paused": "magenta"}
@@ -42,7 +44,7 @@ def budgets(
         console.print(watching(page["watching"]))
     for row in page["budgets"]:
         if row["file"] is not None:
-            file, now = (amount(one) for one in (row["file"], row))
+            file, now = (amount(one) for one in (row["file"] | {"unit": row["unit"]}, row))
             console.print(
                 f"{row['budget']}: {now} stands over the file's {file}: somebody changed it while the gate ran"
             )
@@ -66,7 +68,8 @@ def _watch(gate: str, target: str, *, as_json: bool) -> None:
 def amount(said: Row) -> str:
     """A limit as it is written; of a learned one, what is believed now."""
     window_ms = said["window_ms"]
-    return f"{said['limit']:,}" + (f" per {window_ms / 1_000:.10g}s" if window_ms else "")
+    money = f" {shown_unit(said['unit'])}" if said.get("unit") == Unit.MICRO else ""
+    return shown(said["limit"], said.get("unit", "")) + money + (f" per {window_ms / 1_000:.10g}s" if window_ms else "")
 
 
 def table(rows: Iterable[Row]) -> Listing:
@@ -77,7 +80,7 @@ def table(rows: Iterable[Row]) -> Listing:
         made.add_row(
             cell(row["budget"]),
             Text(row["state"], _STYLES.get(row["state"], "")),
-            *[f"{left[rank]:,}" for rank in ("P0", "P1", "P2")],
+            *[shown(left[rank], row["unit"]) for rank in ("P0", "P1", "P2")],
             _free(row),
             "/".join(str(waiting[rank]) for rank in ("P0", "P1", "P2")) if any(waiting.values()) else "",
             str(row["revision"]),

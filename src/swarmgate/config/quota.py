@@ -39,6 +39,16 @@ class Quota(NamedTuple):
         return f"{unit} per {self.window_ms / 1_000:.10g}s" if self.window_ms else unit
 
 
+def shown(amount: int, unit: str) -> str:
+    """So many units as people read them: money in dollars, which budgets count in millionths."""
+    return f"{amount / _MICRO:,.10g}" if unit == Unit.MICRO else f"{amount:,}"
+
+
+def shown_unit(unit: str) -> str:
+    """What they are units of."""
+    return _DOLLARS if unit == Unit.MICRO else unit
+
+
 def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
     """The quota that a text is, of one of the units `metered`. Errors: `BadInput`."""
     found = _LIMIT.fullmatch(text) if isinstance(text, str) else None

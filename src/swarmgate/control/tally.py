@@ -12,6 +12,7 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
+from swarmgate.config.quota import shown, shown_unit
 from swarmgate.core.compiler import fresh_ms
 from swarmgate.core.lesson import RATE
 from swarmgate.stores.sql.reading import LIMIT_KINDS, Span
@@ -79,7 +80,7 @@ class Ruling(NamedTuple):
     def limit(self) -> str:
         """As people write it."""
         window = f" per {self.window_ms / 1_000:g}s" if self.window_ms else ""
-        return f"{self.amount:,} {self.unit}{window}"
+        return f"{shown(self.amount, self.unit)} {shown_unit(self.unit)}{window}"
 
 
 class _Count:
