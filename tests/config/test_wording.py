@@ -28,7 +28,7 @@ def told(text):
         ("routes = []", "f:1: routes: is no table; found []"),
         ("records = 5", "f:1: records: is no table; found 5"),
         ("[records]\nanswers = 'x'", "f:2: records.answers: is neither true nor false; found 'x'"),
-        ("[tls]\ncertificate = 5", "f:2: tls.certificate: is no path of a file; found 5"),
+        ("[tls]\ntarget_ca = 5", "f:2: tls.target_ca: is no path of a file; found 5"),
         ("[teams.x]\nagents = []", "f:2: teams.x.agents: must not be empty; found []"),
         ("[teams.x]\nagents = 'a'", "f:2: teams.x.agents: is no list; found 'a'"),
         ("[policies.x]\nhosts = [1]", "f:2: policies.x.hosts[0]: is no text; found 1"),

@@ -10,8 +10,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from swarmgate.config.problems import Mistakes
-from swarmgate.config.quota import CapLimits, Quota, read_caps
+from swarmgate.config.problems import Loc, Mistakes
+from swarmgate.config.quota import CapLimits, Quota, read_caps, twice
 from swarmgate.config.table import Table
 from swarmgate.core.callers import KEY
 from swarmgate.core.compiler import Compiled, Published, Unit, compile_cap
@@ -55,7 +55,10 @@ class Capped(Table):
 
     @model_validator(mode="after")
     def _caps_can_be_kept(self) -> Self:
-        found = [(("limits", place), reason) for place, quota in enumerate(self.limits) if (reason := self._why(quota))]
+        found: list[tuple[Loc, str]] = [(("limits",), reason) for reason in twice(self.limits)]
+        found += [
+            (("limits", place), reason) for place, quota in enumerate(self.limits) if (reason := self._why(quota))
+        ]
         if found:
             raise Mistakes(found)
         return self

@@ -1,12 +1,13 @@
 """`[policies.NAME]`: what hosts tolerate, by host, domain, path and method; or a preset, and what differs from it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.problems import Loc, Mistakes, nearest
-from swarmgate.config.quota import HostLimits, Quota
+from swarmgate.config.quota import HostLimits, Quota, twice
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
 from swarmgate.core.duration import parse_duration_ms
@@ -97,19 +98,24 @@ class HostPolicy(Table):
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
-        if not self.hosts and not self.domains:
-            raise BadInput("", "matches nothing; name `hosts`, `domains` or a `preset`")
-        self.patterns("hosts")
-        self.patterns("domains")
-        if self.classes and self.domains:
-            raise BadInput(
-                "classes", "are of hosts, whose paths they name; write `hosts` and `*.` patterns, not `domains`"
-            )
-        self.path_classes()
-        found = [(loc, reason) for loc, costed in self.all_limits() if (reason := self._why_not(costed))]
-        if found:
+        if found := list(self._mistakes()):
             raise Mistakes(found)
         return self
+
+    def _mistakes(self) -> Iterator[tuple[Loc, str]]:
+        if not self.hosts and not self.domains:
+            yield (), "matches nothing; name `hosts`, `domains` or a `preset`"
+        if self.classes and self.domains:
+            yield ("classes",), "are of hosts, whose paths they name; write `hosts` and `*.` patterns, not `domains`"
+        for rule in (partial(self.patterns, "hosts"), partial(self.patterns, "domains"), self.path_classes):
+            try:
+                rule()
+            except BadInput as bad:
+                yield (bad.field,), bad.reason
+        lists: list[tuple[Loc, HostLimits]] = [(("limits",), self.limits)]
+        lists += [(("classes", name, "limits"), one.limits) for name, one in self.classes.items()]
+        yield from ((loc, reason) for loc, quotas in lists for reason in twice(quotas))
+        yield from ((loc, reason) for loc, costed in self.all_limits() if (reason := self._why_not(costed)))
 
     def patterns(self, field: Literal["hosts", "domains"], name: str = "-") -> GroupTable:
         """The patterns of `hosts` or `domains`, each leading to `name`; a domain takes what is below it too."""

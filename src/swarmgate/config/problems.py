@@ -149,13 +149,20 @@ def explain(
 
     What stands at or below a key in `secret` is not shown.
     """
-    found: list[Problem] = []
-    for details in error.errors():
+    return [problem(loc, reason, lines) for loc, reason in reasons(error.errors(), raw, names, secret)]
+
+
+def reasons(
+    errors: Iterable[ErrorDetails], raw: object, names: Callable[[Loc], Collection[str]], secret: Collection[str] = ()
+) -> list[tuple[Loc, str]]:
+    """The same by paths."""
+    found: list[tuple[Loc, str]] = []
+    for details in errors:
         mistakes = details.get("ctx", {}).get("error")
         if isinstance(mistakes, Mistakes):
-            found += [problem((*details["loc"], *loc), reason, lines) for loc, reason in mistakes.found]
+            found += [((*details["loc"], *loc), reason) for loc, reason in mistakes.found]
         else:
-            found.append(problem(*_one(details, raw, names, secret), lines))
+            found.append(_one(details, raw, names, secret))
     return found
 
 

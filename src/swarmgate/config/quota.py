@@ -1,10 +1,10 @@
 """How a limit is written: `500 per 60s`, `200_000 tokens per 1m`, `40_000 input tokens per 60s`, `50 concurrent`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import BeforeValidator
 
 from swarmgate.config.problems import nearest
 from swarmgate.core.compiler import Unit
@@ -76,13 +76,13 @@ def _list(value: object) -> object:
     return value
 
 
-def _each_once(quotas: tuple[Quota, ...]) -> tuple[Quota, ...]:
+def twice(quotas: Sequence[Quota]) -> Iterator[str]:
+    """What counts the same as one before it, and why it may not."""
     seen: set[str] = set()
     for quota in quotas:
         if quota.counts in seen:
-            raise BadInput("", f"has two limits in {quota.counts}; keep the smaller one")
+            yield f"has two limits in {quota.counts}; keep the smaller one"
         seen.add(quota.counts)
-    return quotas
 
 
 def _model_quota(text: object) -> Quota:
@@ -96,21 +96,18 @@ def _cap(text: object) -> Quota:
 def read_caps(texts: Sequence[str], field: str) -> tuple[Quota, ...]:
     """Caps of a caller as they are written, of each kind one. Errors: `BadInput` for `field`."""
     try:
-        return _each_once(tuple(_cap(text) for text in texts))
+        quotas = tuple(_cap(text) for text in texts)
     except BadInput as bad:
         raise BadInput(field, bad.reason) from None
+    for reason in twice(quotas):
+        raise BadInput(field, reason)
+    return quotas
 
 
 def _host_quota(text: object) -> Quota:
     return read_quota(text, _OF_HOSTS)
 
 
-Limits = Annotated[
-    tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list), AfterValidator(_each_once)
-]
-CapLimits = Annotated[
-    tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list), AfterValidator(_each_once)
-]
-HostLimits = Annotated[
-    tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list), AfterValidator(_each_once)
-]
+Limits = Annotated[tuple[Annotated[Quota, BeforeValidator(_model_quota)], ...], BeforeValidator(_list)]
+CapLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_cap)], ...], BeforeValidator(_list)]
+HostLimits = Annotated[tuple[Annotated[Quota, BeforeValidator(_host_quota)], ...], BeforeValidator(_list)]

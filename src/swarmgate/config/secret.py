@@ -47,6 +47,8 @@ class NoKeys(Mapping[str, str]):
 
 def _secret(reference: object, info: ValidationInfo) -> HiddenKey:
     """Errors never repeat what was written: it may be the key itself."""
+    if isinstance(reference, HiddenKey):  # no file has one: it stands for a key that is wrong
+        return reference
     kind, _, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     if kind == "env" and _VARIABLE.fullmatch(name):
         key = None if info.context is None else info.context.get(name)

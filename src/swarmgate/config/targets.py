@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
 from swarmgate.config.problems import Loc, Mistakes, nearest
-from swarmgate.config.quota import Limits, Quota
+from swarmgate.config.quota import Limits, Quota, twice
 from swarmgate.config.routes import ANY_MODEL
 from swarmgate.config.secret import NoKeys, Secret
 from swarmgate.config.table import Name, Table
@@ -118,9 +118,13 @@ class Target(Table):
 
     @model_validator(mode="after")
     def _limits_can_be_kept(self) -> Self:
-        found = [
+        fields = ("limits", "key_limits")
+        found: list[tuple[Loc, str]] = [
+            ((field,), reason) for field in fields for reason in twice(getattr(self, field))
+        ]
+        found += [
             ((field, place), reason)
-            for field in ("limits", "key_limits")
+            for field in fields
             for place, quota in enumerate(getattr(self, field))
             if (reason := self._why_not(quota))
         ]

@@ -1,15 +1,33 @@
 """`[tls]`: certificates of the data port, and whom the gate trusts besides the system's authorities."""
 
 import ssl
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Any, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
-from swarmgate.config.problems import Mistakes
+from swarmgate.config.problems import Loc, Mistakes
 from swarmgate.config.table import Table
+from swarmgate.core.errors import BadInput
 
 _NO_PASSWORD = ""  # nobody could type one
+
+
+def _readable(file: Path) -> Path:
+    if not _is_readable(file):
+        raise BadInput("", f"the file {file} cannot be read")
+    return file
+
+
+def _authorities(file: Path) -> Path:
+    if not _has_authorities(file):
+        raise BadInput("", f"the file {file} cannot be read, or holds no certificate in PEM form")
+    return file
+
+
+Readable = Annotated[Path, AfterValidator(_readable)]
+Authorities = Annotated[Path, AfterValidator(_authorities)]
 
 
 class Tls(Table):
@@ -20,31 +38,28 @@ class Tls(Table):
     besides the system's.
     """
 
-    certificate: Path | None = None
-    key: Path | None = None
-    client_ca: Path | None = None
-    target_ca: Path | None = None
+    certificate: Readable | None = None
+    key: Readable | None = None
+    client_ca: Authorities | None = None
+    target_ca: Authorities | None = None
 
     @model_validator(mode="after")
-    def _can_be_used(self) -> Self:
-        found = [
-            ((name,), f"the file {file} cannot be read")
-            for name, file in (("certificate", self.certificate), ("key", self.key))
-            if file is not None and not _is_readable(file)
-        ]
-        if (self.certificate is None) != (self.key is None):
-            found.append((("certificate" if self.key else "key",), "stands without the other; both or none"))
-        elif self.certificate is None and self.client_ca is not None:
-            found.append((("client_ca",), "needs certificate and key: without them the data port speaks no TLS"))
-        elif self.certificate is not None and not found and not _belong(self.certificate, self.key):
-            found.append((("key",), "does not belong to certificate, has a password, or one of them is no PEM file"))
-        for name in ("client_ca", "target_ca"):
-            file = getattr(self, name)
-            if file is not None and not _has_authorities(file):
-                found.append(((name,), f"the file {file} cannot be read, or holds no certificate in PEM form"))
-        if found:
-            raise Mistakes(found)
+    def _belongs(self) -> Self:
+        if self.certificate is not None and self.key is not None and not _belong(self.certificate, self.key):
+            why = "does not belong to certificate, has a password, or one of them is no PEM file"
+            raise Mistakes([(("key",), why)])
         return self
+
+
+def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """What is written without what it needs, be that right or wrong."""
+    tls = raw.get("tls")
+    if not isinstance(tls, dict):
+        return
+    if ("certificate" in tls) != ("key" in tls):
+        yield ("tls", "certificate" if "key" in tls else "key"), "stands without the other; both or none"
+    elif "certificate" not in tls and "client_ca" in tls:
+        yield ("tls", "client_ca"), "needs certificate and key: without them the data port speaks no TLS"
 
 
 def _is_readable(file: Path) -> bool:

@@ -15,13 +15,15 @@ from swarmgate.config import access as access_section
 from swarmgate.config import egress as egress_section
 from swarmgate.config import routes as route_section
 from swarmgate.config import targets as target_section
+from swarmgate.config import tls as tls_section
 from swarmgate.config.access import Access
 from swarmgate.config.addresses import Listen, ListenText
+from swarmgate.config.behind import Told, behind
 from swarmgate.config.callers import Agents, Team
 from swarmgate.config.egress import Egress, Pins
 from swarmgate.config.policies import HostPolicy
 from swarmgate.config.prices import PriceTable
-from swarmgate.config.problems import FileError, Loc, explain, key_lines, problem, read_toml, text_of
+from swarmgate.config.problems import FileError, Loc, key_lines, problem, read_toml, reasons, text_of
 from swarmgate.config.records import Records
 from swarmgate.config.routes import Ladder
 from swarmgate.config.table import Name, Table, keys_at
@@ -35,6 +37,7 @@ REFERENCES = (
     target_section.unresolved,
     target_section.unkept,
     egress_section.unresolved,
+    tls_section.unresolved,
 )
 SECRET = ("keys",)
 
@@ -75,10 +78,23 @@ def parse(text: str, environment: Mapping[str, str], source: str = "configuratio
     try:
         config = Config.model_validate(raw, context=environment)
     except ValidationError as error:
-        found += explain(error, raw, keys_in, lines, SECRET)
+        told = reasons(error.errors(), raw, keys_in, SECRET)
+        told += behind(raw, list(told), lambda rest: _wrong(rest, environment))
+        found += [problem(loc, reason, lines) for loc, reason in told]
     if found:
         raise FileError(source, dict.fromkeys(found))
     return config
+
+
+def _wrong(raw: object, environment: Mapping[str, str]) -> tuple[list[Told], list[Told]]:
+    """What is wrong: what rules of ours say, and all of it."""
+    try:
+        Config.model_validate(raw, context=environment)
+    except ValidationError as error:
+        errors = error.errors()
+        rules = [one for one in errors if one["type"] == "value_error"]
+        return reasons(rules, raw, keys_in, SECRET), reasons(errors, raw, keys_in, SECRET)
+    return [], []
 
 
 def keys_in(table: Loc) -> list[str]:
