@@ -65,6 +65,7 @@ def test_a_flush_under_load_is_a_birth_and_keeps_the_bound(own_server):
     asyncio.run(main())
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("options", [(), ("--appendonly", "yes", "--appendfsync", "always")], ids=["empty", "kept"])
 def test_a_killed_server_comes_back_cold(own_server, options):
     own_server.options += options
