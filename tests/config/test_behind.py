@@ -86,3 +86,28 @@ def test_what_follows_from_a_mistake_alone_is_not_told():
         "agents.largest_tokens",
     ]
     assert "cannot be read" in caught.value.problems[1].reason
+
+
+@pytest.mark.parametrize("gap", ["0s", "0ns", "0ms"])
+def test_a_gap_of_no_time_is_a_mistake_at_its_line(gap):
+    with pytest.raises(FileError) as caught:
+        parse(f'[policies.b]\nhosts = ["x.org"]\ngap = "{gap}"\n', {})
+    assert [problem[:2] for problem in caught.value.problems] == [(3, "policies.b.gap")]
+    assert "without `gap`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "reason"),
+    [
+        ("x = 1\ny = " + "[" * 3_000 + "]" * 3_000, 2, "file", "too deep"),
+        ("x = 1\nconnections = " + "9" * 5_000, 2, "file", "3,000 digits"),
+        ("x = 1\n[agents]\nlimits = [0x" + "f" * 5_000 + "]", 3, "file", "3,000 digits"),
+        ("[policies.b]\npreset = ['x']", 2, "policies.b.preset", "is no preset"),
+        ("[policies.b]\npreset = { a = 1 }", 2, "policies.b.preset", "is no preset"),
+    ],
+)
+def test_op_01_what_no_reader_can_take_is_told_and_no_traceback(text, line, field, reason):
+    with pytest.raises(FileError) as caught:
+        parse(text, {})
+    assert (line, field) in [problem[:2] for problem in caught.value.problems]
+    assert reason in str(caught.value)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import HostLimits, Quota, twice
@@ -26,6 +26,12 @@ def _duration(text: object) -> int:
     if not isinstance(text, str):
         raise BadInput("", f"{text!r} is no duration; write 250ms, 20s, 5m, 1h or 1d")
     return parse_duration_ms(text, "")
+
+
+def _some(gap_ms: int) -> int:
+    if not gap_ms:
+        raise BadInput("", "is no time; without `gap` requests need none between them")
+    return gap_ms
 
 
 DurationText = Annotated[int, BeforeValidator(_duration)]
@@ -72,7 +78,7 @@ class HostPolicy(Table):
     headroom: Annotated[int, Field(strict=True, ge=1, le=100)] = HEADROOM_PERCENT
     burst: Annotated[int, Field(strict=True, ge=1)] | None = None
     reserve: Annotated[int, Field(strict=True, ge=0)] | None = None
-    gap: DurationText | None = None
+    gap: Annotated[DurationText, AfterValidator(_some)] | None = None
     mode: Literal["enforce", "shadow"] = "enforce"
     outage: Literal["local-share", "closed", "open"] = "local-share"
     wait: DurationText | None = None
@@ -92,7 +98,7 @@ class HostPolicy(Table):
         if not name:
             return raw
         known = load_presets()
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise BadInput("preset", f"{name!r} is no preset; {nearest(name, known)}")
         return known[name].policy | raw
 

@@ -23,6 +23,7 @@ _PART = r"""(?:"[^"]*"|'[^']*'|[\w-]+)"""
 _PATH = rf"(?P<path>{_PART}(?:\s*\.\s*{_PART})*)"
 _HEADER = re.compile(rf"\s*(?P<array>\[)?\[\s*{_PATH}\s*\]\]?\s*(#.*)?$")
 _KEY = re.compile(rf"\s*{_PATH}\s*=")
+_ENDLESS = re.compile(r"[=,\[{]\s*[+-]?(?:0[xob])?[0-9A-Fa-f_]{3000}")  # Python would not write such a number out
 _LONGEST = 80  # characters of a wrong value
 _NAME = "[key]"  # the step that pydantic adds to a path where the name at its end is wrong
 _TABLE_NAMES = re.compile(r"\((?:'[^']*',? ?)+\)")
@@ -70,8 +71,15 @@ def text_of(path: Path) -> str:
 
 def read_toml(text: str, source: str) -> dict[str, Any]:
     """The tables in a text. Errors: `FileError` with the line."""
+    if endless := _ENDLESS.search(text):
+        number = text.count("\n", 0, endless.end()) + 1
+        raise FileError(source, [Problem(number, "file", "has a number of more than 3,000 digits")])
     try:
         return tomllib.loads(text)
+    except RecursionError:
+        reason = "has tables or lists too deep within each other"
+        deepest = max(enumerate(text.splitlines(), 1), key=lambda line: line[1].count("[") + line[1].count("{"))
+        raise FileError(source, [Problem(deepest[0], "file", reason)]) from None
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))  # none: it is at the end of the document
         number = int(line[1]) if line else max(1, len(text.rstrip().splitlines()))
