@@ -32,6 +32,19 @@ SECTIONS = {
     ),
     "task_types.t": ({}, {"foo": "1", "limits": '["0 per 1s", "abc"]', "over": '"x"', "context": "0"}),
     "tls": ({}, {"foo": "1", "certificate": '"/none/x"', "target_ca": '"/none/y"'}),
+    "egress": (
+        {},
+        {
+            "foo": "1",
+            "ceiling": '"1 per 9s"',
+            "most_in_flight": "1",
+            "without": '["zz", "arxiv-api/anonymos"]',
+            "allow": '["x..y"]',
+            "deny": '["["]',
+            "wait": "9",
+            "presets": '"no"',
+        },
+    ),
     "policies.b": (
         {"hosts": '["x.org"]'},
         {

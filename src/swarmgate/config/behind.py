@@ -28,9 +28,14 @@ _STAND_INS: dict[
 _OF_HOSTS = {"burst", "reserve", "points"}
 NEEDS: dict[str, dict[str, set[str]]] = {  # by section, what is said of a field is true only if these are good
     "targets": {"accounts": {"keys"}},
+    "egress": {
+        "ceiling": {"unknown", "ceiling"},
+        "most_in_flight": {"in_flight", "most_in_flight"},
+        "most_per_group": {"most_targets", "most_per_group"},
+    },
     "policies": {"": {"hosts", "domains", "preset"}, "classes": {"domains", *_OF_HOSTS}, "limits": _OF_HOSTS},
 }
-_FLAT = {"agents", "tls"}  # sections that are one table; the others hold tables by name
+_FLAT = {"agents", "tls", "egress"}  # sections that are one table; the others hold tables by name
 
 
 def behind(raw: object, first: list[Told], again: Callable[[object], tuple[list[Told], list[Told]]]) -> Iterator[Told]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.policies import DurationText, Patterns, Port, Words
-from swarmgate.config.problems import Loc, nearest
+from swarmgate.config.problems import Loc, Mistakes, nearest
 from swarmgate.config.quota import Quota, read_quota
 from swarmgate.config.table import Table
 from swarmgate.core.compiler import Unit
@@ -72,27 +72,33 @@ class Egress(Table):
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
-        if self.ceiling.amount * self.unknown.window_ms < self.unknown.amount * self.ceiling.window_ms:
-            raise BadInput("ceiling", f"{self.ceiling} is slower than the beginning, {self.unknown}")
-        if self.most_in_flight < self.in_flight:
-            raise BadInput("most_in_flight", f"{self.most_in_flight} is less than in_flight, {self.in_flight}")
-        if self.most_per_group > self.most_targets:
-            raise BadInput("most_per_group", f"{self.most_per_group} is more than most_targets, {self.most_targets}")
-        names = {one.name for one in load_presets().values()}
-        for name in self.without:
-            if name not in names:
-                raise BadInput("without", f"{name!r} is no preset; {nearest(name, names)}")
-        for field, patterns in (("allow", dict.fromkeys(self.allow, "-")), ("deny", dict.fromkeys(self.deny, "-"))):
-            _checked(field, patterns)
-        _checked("groups", self.groups)
+        if found := [*self._out_of_order(), *self._misnamed()]:
+            raise Mistakes(found)
         return self
 
+    def _out_of_order(self) -> Iterator[tuple[Loc, str]]:
+        if self.ceiling.amount * self.unknown.window_ms < self.unknown.amount * self.ceiling.window_ms:
+            yield ("ceiling",), f"{self.ceiling} is slower than the beginning, {self.unknown}"
+        if self.most_in_flight < self.in_flight:
+            yield ("most_in_flight",), f"{self.most_in_flight} is less than in_flight, {self.in_flight}"
+        if self.most_per_group > self.most_targets:
+            yield ("most_per_group",), f"{self.most_per_group} is more than most_targets, {self.most_targets}"
 
-def _checked(field: str, patterns: Mapping[str, str]) -> None:
-    try:
-        group_table(patterns)
-    except BadPattern as bad:
-        raise BadInput(field, f"{bad.value!r}: {bad.reason}") from None
+    def _misnamed(self) -> Iterator[tuple[Loc, str]]:
+        names = {one.name for one in load_presets().values()}
+        yield from (
+            (("without",), f"{one!r} is no preset; {nearest(one, names)}") for one in self.without if one not in names
+        )
+        patterns = {
+            "allow": dict.fromkeys(self.allow, "-"),
+            "deny": dict.fromkeys(self.deny, "-"),
+            "groups": self.groups,
+        }
+        for field, told in patterns.items():
+            try:
+                group_table(told)
+            except BadPattern as bad:
+                yield (field,), f"{bad.value!r}: {bad.reason}"
 
 
 def unresolved(raw: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
