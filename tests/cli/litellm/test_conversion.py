@@ -163,6 +163,16 @@ def test_what_cannot_be_taken_over_is_refused_with_its_name(text, reason):
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "0x" + "f" * 5_000, "0b" + "1" * 20_000])
+def test_a_number_without_end_is_no_file_and_no_traceback(number):
+    with pytest.raises(BadInput, match=r"digits|not YAML"):
+        converted(f"{WHOLE}\nx: {number}\n", {})
+
+
+def test_a_quoted_number_without_end_is_no_number():
+    assert converted(WHOLE.replace('rpm: "500"', f'rpm: "{"9" * 5_000}"'), {}).targets
+
+
 JUNK = st.one_of(st.none(), st.booleans(), st.integers(-5, 10**12), st.text(max_size=8), st.just([{"a": ["b", 1]}, 2]))
 PARAMS = st.fixed_dictionaries(
     {},

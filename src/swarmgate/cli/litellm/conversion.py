@@ -4,6 +4,7 @@ From LiteLLM's configuration to ours: deployments of one place become a target w
 LiteLLM counts rpm and tpm of each deployment, so a target here has one set of limits, and of one model if there are any.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -74,6 +75,8 @@ def converted(text: str, environment: Mapping[str, str]) -> Converted:
 
 
 def _read(text: str) -> Mapping[str, Any]:
+    if re.search(r"0[xb][0-9A-Fa-f_]{3000}", text):  # Python would read such a number, and not write it out
+        raise BadInput("file", "has a number of more than 3,000 digits")
     try:
         raw = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -204,7 +204,7 @@ def _fits(alias: str, model: str) -> None:
 
 def _whole(value: object) -> int | None:
     """A whole number above 0, also one that is quoted."""
-    if isinstance(value, str) and value.replace("_", "").isdecimal():
+    if isinstance(value, str) and len(value) < 100 and value.replace("_", "").isdecimal():
         value = int(value.replace("_", ""))
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**15 else None
 
