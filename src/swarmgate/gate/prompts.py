@@ -9,19 +9,19 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-MOST_READ_BYTES: Final = 64 * 1024  # of a list; of a longer one a part as long says how dense it is
+MOST_READ_BYTES: Final = 64 * 1024  # of a list, item by item; of a longer one only quotes and brackets are counted
 _list: Final = msgspec.json.Decoder(list[Raw]).decode
 _TEXT: Final = b'"'
 _LIST: Final = b"["
 
 
 def prompts_in(prompt: Raw) -> int:
-    """How many there are in it; of a long list of texts it is an estimate."""
+    """How many there are in it."""
     view = memoryview(prompt)
     if bytes(view[:1]) != _LIST:
         return 1
     if view.nbytes > MOST_READ_BYTES:
-        return _dense(view)
+        return _counted(view)
     try:
         parts = _list(prompt)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -29,12 +29,14 @@ def prompts_in(prompt: Raw) -> int:
     return len(parts) if parts and bytes(memoryview(parts[0])[:1]) in {_TEXT, _LIST} else 1
 
 
-def _dense(view: memoryview) -> int:
-    """As many as there would be if all of it were like its beginning, texts of several sizes and lists alike."""
-    read = bytes(view[:MOST_READ_BYTES])
-    first = read[1:].lstrip(b" \t\r\n")[:1]
-    if first == _TEXT:
-        found = (read.count(_TEXT) - read.count(b'\\"')) // 2
-    else:
-        found = read.count(_LIST) - 1 if first == _LIST else 1
-    return 1 if found < 1 or first not in {_TEXT, _LIST} else -(-found * view.nbytes // MOST_READ_BYTES)
+def _counted(view: memoryview) -> int:
+    """As many as there are texts, or lists of tokens, told by their quotes and brackets; no escape hides one."""
+    read = bytes(view)
+    first = read[1 : 1 + MOST_READ_BYTES].lstrip(b" \t\r\n")[:1]
+    if first == _LIST:
+        return read.count(_LIST) - 1
+    if first != _TEXT:
+        return 1
+    if b"\\" in read:
+        read = read.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return read.count(_TEXT) // 2
