@@ -2,6 +2,7 @@
 
 import json
 import resource
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -16,10 +17,11 @@ from swarmgate.wiring import plan
 
 ANN = Why("ann", "they asked")
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
 
 
 def run(*arguments, **environment):
-    return CliRunner().invoke(app, arguments, env=dict.fromkeys(KEYS) | environment)
+    return CliRunner().invoke(app, arguments, env=dict.fromkeys(KEYS + URLS) | environment)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,27 @@ def test_what_init_writes_passes_check(tmp_path, set_keys, targets, routes):
     assert list(dict.fromkeys(row["of"].partition(",")[0] for row in told["limits"])) == [*targets, "each agent"]
     text = (tmp_path / "gate.toml").read_text()
     assert {line.partition("=")[0].strip(' "') for line in text.splitlines() if line.startswith('"')} == routes
+
+
+def test_init_writes_the_upstreams_that_the_environment_names(tmp_path):
+    file = tmp_path / "gate.toml"
+    keys = dict.fromkeys(KEYS, "sk-1")
+    urls = {"OPENAI_BASE_URL": "http://10.1.2.3:4000/v1", "ANTHROPIC_BASE_URL": "http://10.1.2.3:4001"}
+    told = run("init", str(file), **keys, **urls).stdout
+    assert "openai go to http://10.1.2.3:4000/v1, as OPENAI_BASE_URL says" in told
+    load(file, keys)
+    targets = tomllib.loads(file.read_text())["targets"]
+    assert {name: (one["base_url"], one["provider"]) for name, one in targets.items()} == {
+        "openai": ("http://10.1.2.3:4000/v1", "openai"),
+        "anthropic": ("http://10.1.2.3:4001/v1", "anthropic"),
+    }
+
+
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1", "http://127.0.0.1:8787/v1", ""])
+def test_init_leaves_the_provider_itself_where_no_other_upstream_is_named(tmp_path, url):
+    file = tmp_path / "gate.toml"
+    assert "go to" not in run("init", str(file), OPENAI_API_KEY="sk-1", OPENAI_BASE_URL=url).stdout
+    assert tomllib.loads(file.read_text())["targets"]["openai"]["base_url"] == "https://api.openai.com/v1"
 
 
 def test_a_part_that_init_left_out_is_put_in_force_by_taking_its_signs_away(tmp_path):

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from swarmgate.cli.exits import Exit
-from swarmgate.config.environment import KNOWN
+from swarmgate.config.environment import KNOWN, Known, upstream
 from swarmgate.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: swarmgate init gate.toml --from-litellm litellm.yaml"
 DEFAULT_FILE = Path("swarmgate.toml")
+_GATE = ("http://127.0.0.1:8787/", "http://localhost:8787/")  # what agents are told; a gate is not its own upstream
 
 
 def init(
@@ -31,8 +32,11 @@ def init(
 ) -> None:
     """Write a first configuration with comments; an existing file is left alone."""
     left_out: tuple[LeftOut, ...] = ()
+    elsewhere: dict[Known, str] = {}
     if from_litellm is None:
-        text = first_text({one.target for one in KNOWN if os.environ.get(one.key)} or {KNOWN[0].target})
+        targets = {one.target for one in KNOWN if os.environ.get(one.key)} or {KNOWN[0].target}
+        elsewhere = _elsewhere(targets)
+        text = _moved(first_text(targets), elsewhere)
     else:
         text, left_out = _taken_over(from_litellm)
     try:
@@ -46,10 +50,29 @@ def init(
         print(json.dumps({"file": str(file), "left_out": [one._asdict() for one in left_out]}, indent=2))
         return
     print(f"{file} is written. Next: swarmgate check {file}, then swarmgate up --config {file}")
+    for one, url in elsewhere.items():
+        print(
+            f"Calls of {one.target} go to {url}, as {one.base_url} says here; once written, the file's base_url holds."
+        )
     if left_out:
         print("Not taken over, as the end of the file says, too:")
     for field, reason in left_out:
         print(f"- {field}: {reason}")
+
+
+def _elsewhere(targets: Collection[str]) -> dict[Known, str]:
+    """The providers in force whose variable names another upstream than the provider itself, and that upstream."""
+    named = {one: upstream(one, os.environ) for one in KNOWN if one.target in targets}
+    return {one: url for one, url in named.items() if url != upstream(one, {}) and not url.startswith(_GATE)}
+
+
+def _moved(text: str, elsewhere: Mapping[Known, str]) -> str:
+    """The configuration with those upstreams; `provider` says what speaks there, since no host tells it any more."""
+    for one, url in elsewhere.items():
+        usual = f'base_url = "{upstream(one, {})}"\n'
+        told = f'base_url = {json.dumps(url)}\nprovider = "{one.target}"\n'
+        text = text.replace(usual, told)
+    return text
 
 
 def _taken_over(source: Path) -> "tuple[str, tuple[LeftOut, ...]]":
@@ -60,7 +83,7 @@ def _taken_over(source: Path) -> "tuple[str, tuple[LeftOut, ...]]":
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
-        _refuse("reading YAML needs PyYAML: pip install 'swarmgate[litellm]'")
+        _refuse("reading YAML needs PyYAML: pip install pyyaml")
     try:
         told = converted(source.read_text(encoding="utf-8"), os.environ)
     except OSError as error:

@@ -64,8 +64,14 @@ def from_environment(environment: Mapping[str, str]) -> Config:
         raise FileError("environment", problems) from None
 
 
-def _target(one: Known, environment: Mapping[str, str]) -> dict[str, object]:
+def upstream(one: Known, environment: Mapping[str, str]) -> str:
+    """Where its calls go: to the URL that its variable names, else to the provider itself."""
     url = (environment.get(one.base_url) or one.usual_url).rstrip("/")
     if not one.usual_url.endswith(_END) and not url.endswith(_END):
         url += _END  # that provider's SDK adds it by itself
+    return url
+
+
+def _target(one: Known, environment: Mapping[str, str]) -> dict[str, object]:
+    url = upstream(one, environment)
     return {"base_url": url, "auth": one.auth, "provider": one.provider, "keys": {one.key.lower(): f"env:{one.key}"}}
