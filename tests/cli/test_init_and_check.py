@@ -68,6 +68,24 @@ def test_init_leaves_the_provider_itself_where_no_other_upstream_is_named(tmp_pa
     assert tomllib.loads(file.read_text())["targets"]["openai"]["base_url"] == "https://api.openai.com/v1"
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://10.1.2.3:4000/v1", True),
+        ("https://api.openai.com/v1/", False),
+        ("http://127.0.0.1:8787/v1", False),
+        ("nonsense", False),
+        ("", False),
+    ],
+)
+def test_check_says_when_the_environment_names_another_upstream(tmp_path, url, told):
+    file = tmp_path / "gate.toml"
+    run("init", str(file), OPENAI_API_KEY="sk-1")
+    done = run("check", str(file), OPENAI_API_KEY="sk-1", OPENAI_BASE_URL=url)
+    assert done.exit_code == 0
+    assert ("OPENAI_BASE_URL of this environment is not where openai sends its calls" in done.stdout) is told
+
+
 def test_a_part_that_init_left_out_is_put_in_force_by_taking_its_signs_away(tmp_path):
     file = tmp_path / "gate.toml"
     run("init", str(file), OPENAI_API_KEY="sk-1")

@@ -11,7 +11,15 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli import descriptors
-from swarmgate.cli.configured import Secrets, exposed, out_of_reach, twins, without_contact, without_effect
+from swarmgate.cli.configured import (
+    Secrets,
+    exposed,
+    other_upstreams,
+    out_of_reach,
+    twins,
+    without_contact,
+    without_effect,
+)
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
@@ -153,6 +161,8 @@ def _show(file: Path, found: _Found) -> None:
     for told in (exposed(config), twins(config), without_effect(config), out_of_reach(config), without_contact(config)):
         for sentence in told.values():
             print(sentence)
+    for sentence in other_upstreams(config, os.environ).values():
+        print(sentence)
     for one in found.over:
         said = f"{one.amount:,}{_per(one.window_ms)}"
         print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")

@@ -15,6 +15,8 @@ import typer
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.config import Config, from_environment, load
+from swarmgate.config.addresses import BaseUrl
+from swarmgate.config.environment import KNOWN, Known
 from swarmgate.config.problems import FileError
 from swarmgate.core.retry import MOST_RETRIES
 from swarmgate.facts.presets import load_presets
@@ -125,6 +127,36 @@ def without_contact(config: Config) -> dict[str, str]:
     nameless = [name for name, policy in policy_table(config).by_name.items() if not policy.user_agent]
     asking = [name for name in nameless if (one := presets.get(made.get(name, name))) and one.asks_for_contact]
     return {name: f"{name}: {why}" for name in asking}
+
+
+def other_upstreams(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that name another upstream than every target of their provider, each with a sentence: the targets' holds."""
+    found: dict[str, str] = {}
+    for one in KNOWN:
+        value = environment.get(one.base_url)
+        named = _parsed(one, value) if value else None
+        usual = _parsed(one, "")
+        urls = {
+            name: target.base_url
+            for name, target in config.targets.items()
+            if usual and (target.provider == one.target or target.base_url.host == usual.host)
+        }
+        if (
+            not named or not urls or named in urls.values() or named.port == config.listen.port
+        ):  # the gate's own: for agents
+            continue
+        names = ", ".join(urls)
+        why = f"is not where {names} sends its calls: the base_url of the configuration holds"
+        found[one.base_url] = f"{one.base_url} of this environment {why}"
+    return found
+
+
+def _parsed(one: Known, url: str) -> BaseUrl | None:
+    """The upstream of a provider at this value of its variable; None if that is no URL."""
+    try:
+        return from_environment({one.key: _STAND_IN, one.base_url: url}).targets[one.target].base_url
+    except FileError:
+        return None
 
 
 def exports(config: Config, address: str) -> Iterator[str]:

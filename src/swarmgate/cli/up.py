@@ -123,7 +123,8 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
         )
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
-    for told in (configured.exposed(config), configured.twins(config), configured.without_effect(config)):
+    upstreams = configured.other_upstreams(config, os.environ)
+    for told in (configured.exposed(config), configured.twins(config), configured.without_effect(config), upstreams):
         for sentence in told.values():
             _say(f"  {sentence}")
     if operator:
