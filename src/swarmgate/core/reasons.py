@@ -112,7 +112,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.CALLER_DEADLINE: "The caller's own time was over before an answer began.",
     Reason.POLICY_KEY_SCOPE: "This agent key may not call that; the operator sets what it may.",
     Reason.POLICY_SHARED_ACCOUNT: "What is kept at this account is several teams' own, and the provider cannot tell them apart.",
-    Reason.POLICY_PRICE_UNKNOWN: "A cap in money holds for this caller and the price of the model is not known; [prices] can tell it.",
+    Reason.POLICY_PRICE_UNKNOWN: "A cap in money holds for this caller and the price of the model is not known; [prices] can tell it, or `provider` of the target where its host is no known one.",
     Reason.POLICY_RATE: "A budget that the call takes from is used up for now; it refills by time.",
     Reason.POLICY_SLOTS: "Every slot or reservation of this budget is in use; one must end first.",
     Reason.POLICY_LINE: "Better calls stand before this one in the line of the budget.",
