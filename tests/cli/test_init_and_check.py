@@ -86,6 +86,17 @@ def test_check_says_when_the_environment_names_another_upstream(tmp_path, url, t
     assert ("OPENAI_BASE_URL of this environment is not where openai sends its calls" in done.stdout) is told
 
 
+@pytest.mark.parametrize(("named", "told"), [("", True), ('provider = "openai"\n', False)])
+def test_check_names_provider_where_money_is_capped_and_nobody_knows_the_host(tmp_path, named, told):
+    file = tmp_path / "gate.toml"
+    run("init", str(file), OPENAI_API_KEY="sk-1")
+    text = file.read_text().replace('"https://api.openai.com/v1"\n', f'"http://10.1.2.3:4000/v1"\n{named}')
+    file.write_text(text.replace('["5 per 1s"]', '["2.50 USD per 1d"]', 1))
+    done = run("check", str(file), OPENAI_API_KEY="sk-1")
+    assert done.exit_code == 0
+    assert ("write provider =" in done.stdout) is told
+
+
 def test_a_part_that_init_left_out_is_put_in_force_by_taking_its_signs_away(tmp_path):
     file = tmp_path / "gate.toml"
     run("init", str(file), OPENAI_API_KEY="sk-1")

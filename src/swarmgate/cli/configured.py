@@ -20,6 +20,8 @@ from swarmgate.config.environment import KNOWN, Known
 from swarmgate.config.problems import FileError
 from swarmgate.core.retry import MOST_RETRIES
 from swarmgate.facts.presets import load_presets
+from swarmgate.providers.tables import dialect_named
+from swarmgate.wiring.caps import counts_money
 from swarmgate.wiring.egress import policy_table
 from swarmgate.wiring.models import dialect_at
 
@@ -149,6 +151,18 @@ def other_upstreams(config: Config, environment: Mapping[str, str]) -> dict[str,
         why = f"is not where {names} sends its calls: the base_url of the configuration holds"
         found[one.base_url] = f"{one.base_url} of this environment {why}"
     return found
+
+
+def unpriced_targets(config: Config) -> dict[str, str]:
+    """Targets that serve any model where money is capped, and no list or table can know a price, each with a sentence."""
+    if config.prices or not counts_money(config):
+        return {}
+    why = 'no price can be known, so a cap in money refuses its calls; write provider = "..." or [prices]'
+    return {
+        name: f"{name}: nobody knows its host, and {why}"
+        for name, target in config.targets.items()
+        if not target.provider and dialect_at(target).name == dialect_named("generic").name
+    }
 
 
 def _parsed(one: Known, url: str) -> BaseUrl | None:
