@@ -23,7 +23,7 @@ from swarmgate.lab.errors import LabError
 from swarmgate.lab.traces.mix import MIX
 
 EXAMPLE = "Example: swarmgate demo --seconds 20"
-NO_DRAWINGS = "Without drawings: matplotlib is not installed (pip install 'swarmgate[plots]')."
+NO_DRAWINGS = "Without drawings: matplotlib is not installed (pip install matplotlib)."
 USE_IT = """
 [bold]Use it[/] with a key of your own, here:
   OPENAI_API_KEY=sk-... make up      # the same as: swarmgate up

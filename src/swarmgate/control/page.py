@@ -155,7 +155,7 @@ def page(story: PostMortem) -> str:
         f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>",
         f"<p class='verdict {story.verdict.name.lower()}'>{escape(story.verdict.value)}</p>",
         _table(("", ""), summary(story)),
-        drawing(story) or "<p>Drawings need matplotlib: <code>pip install 'swarmgate[plots]'</code>.</p>",
+        drawing(story) or "<p>Drawings need matplotlib: <code>pip install matplotlib</code>.</p>",
     ]
     for name, (head, rows) in tables(story).items():
         parts.append(f"<h2>{escape(name)}</h2>")

@@ -20,7 +20,7 @@ STYLE = (
     "table{border-collapse:collapse;margin:1rem 0}td,th{padding:.3rem .8rem;border-bottom:1px solid #d8dee4;text-align:right}"
     "td:first-child,th:first-child{text-align:left}.yes{color:#1a7f37}.no{color:#cf222e}svg{max-width:100%;height:auto}figure{margin:0}figcaption{max-width:46rem;color:#57606a}"
 )
-NO_PLOTS = "<p>Drawings need matplotlib: <code>pip install 'swarmgate[plots]'</code>.</p>"
+NO_PLOTS = "<p>Drawings need matplotlib: <code>pip install matplotlib</code>.</p>"
 
 
 def page(plan: DemoPlan, found: Sequence[ArmFigures], sources: Iterable[str]) -> str:
