@@ -48,3 +48,11 @@ def test_a_name_that_is_none():
     done = CliRunner().invoke(app, ["nope"])
     assert done.exit_code == 2
     assert "No such command" in done.output
+
+
+def test_who_stops_reading_hears_of_no_broken_pipe():
+    code = "import sys; from swarmgate.cli import main; sys.argv = ['swarmgate', 'presets', '--json']; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout.read(10)
+        running.stdout.close()
+        assert running.stderr.read() == b""

@@ -34,5 +34,5 @@ def test_where_the_page_stands_is_told_with_its_brackets(drawings, lines, monkey
     out = io.StringIO()
     told.tell_page(Console(file=out), Path("/tmp/run[1]/demo.html"))
     assert "/tmp/run[1]/demo.html" in out.getvalue()
-    assert ("swarmgate[plots]" in out.getvalue()) is not drawings
+    assert ("pip install matplotlib" in out.getvalue()) is not drawings
     assert len(out.getvalue().splitlines()) == lines

@@ -139,7 +139,7 @@ def test_a_drawing_where_matplotlib_is_there_and_tables_where_not(folder, monkey
     assert drawn.startswith("<svg")
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     assert drawing(story) is None
-    assert "swarmgate[plots]" in page(story)
+    assert "pip install matplotlib" in page(story)
     assert "Who caused it" in page(story)
 
 

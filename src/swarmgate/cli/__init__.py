@@ -5,6 +5,8 @@ A command's file is read when the command is used: `swarmgate up` does not carry
 ask for. `--help` reads all of them.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -129,5 +131,11 @@ def _commands(
 
 
 def main() -> None:
-    """The entry point of `swarmgate`."""
-    app()
+    """The entry point of `swarmgate`; whoever reads its output may stop reading."""
+    try:
+        app()
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:  # what is left has no reader, and Python would say so at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

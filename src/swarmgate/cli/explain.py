@@ -20,6 +20,7 @@ from swarmgate.cli.gateway import GATE_HELP
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.pasted import Recorded, read
 from swarmgate.core.errors import BadInput
+from swarmgate.gate.own_answer import own_answer
 from swarmgate.gate.understanding import Understood, understand
 from swarmgate.providers.dialect import Dialect
 from swarmgate.providers.rates import Reading
@@ -67,6 +68,9 @@ def explain(  # noqa: PLR0913, PLR0917  each is an option of the command
 
 
 def _understood(one: Recorded, named: Dialect | None, now_unix_s: int, tokens: int | None) -> Understood:
+    own = own_answer(one.answer) if named is None else None
+    if own is not None:
+        return own
     dialect = named or _dialect(one)
     return understand(dialect, one.answer, now_unix_s, tokens, is_model=named is not None or dialect is not GENERIC)
 

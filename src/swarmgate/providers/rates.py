@@ -1,7 +1,7 @@
 """What an answer's headers say is left: the rows of the dialect's table, and the IETF draft's fields."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from swarmgate.core.hints import draft_items, parse_wait_ms, server_now_s
 from swarmgate.core.outcome import QuotaLeft
@@ -9,6 +9,9 @@ from swarmgate.providers.dialect import MINUTE_MS, Dialect, RateHeader
 
 MOST_DIGITS = 15
 _LIKE_AN_INSTANT = 10  # characters: a shorter reset is a wait, whatever the answer's date
+
+
+_DRAFTED_UNITS: Final = {"": "requests", "concurrent-requests": "concurrent", "content-bytes": "bytes"}
 
 
 class Reading(NamedTuple):
@@ -94,7 +97,10 @@ def _drafted(field: str, policy: str, now_unix_s: int) -> Iterator[Reading]:
         of_it = policies[number] if number < len(policies) else {}
         window_ms = parse_wait_ms(of_it.get("w", ""), now_unix_s) or 0
         reset_ms = parse_wait_ms(item.get("t", ""), now_unix_s)
-        yield Reading("requests", _amount(of_it.get("q", "")), _amount(item["r"]), reset_ms, window_ms)
+        unit = of_it.get("qu", "").strip('"')
+        yield Reading(
+            _DRAFTED_UNITS.get(unit, unit), _amount(of_it.get("q", "")), _amount(item["r"]), reset_ms, window_ms
+        )
 
 
 def _amount(value: str) -> int | None:
