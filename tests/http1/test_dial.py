@@ -1,7 +1,11 @@
 import asyncio
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 from plain_relay import LOOPS, run
@@ -324,3 +328,13 @@ def test_a_target_that_speaks_or_goes_before_it_is_asked_is_no_connection(loop_n
         server.close()
 
     run(loop_name, scenario)
+
+
+@on_both_loops
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted by /proc")
+def test_a_dial_that_is_cancelled_at_any_moment_leaves_nothing_open(loop_name, certificates):
+    here = Path(__file__).parent
+    words = [sys.executable, str(here / "cancelled_dials.py"), loop_name, str(certificates[0].parent)]
+    path = os.pathsep.join([str(here.parent), *sys.path])
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path})
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

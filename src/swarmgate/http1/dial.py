@@ -47,6 +47,14 @@ class Early(asyncio.Protocol):
         self.heard = True
 
 
+class Opened(NamedTuple):
+    """A connection that is verified: in clear text, by its TLS, and what came early."""
+
+    clear: asyncio.Transport
+    tls: asyncio.Transport
+    early: Early
+
+
 class Dialler:
     """
     Dials; `outcome` hears the open connection or the fault, once per dial. `close` cancels what is under way.
@@ -101,29 +109,18 @@ class Dialler:
         self, endpoint: Endpoint, tls: ssl.SSLContext, make: Callable[[], UpstreamEnd], link: socket.socket
     ) -> UpstreamEnd:
         name = endpoint.server_name or endpoint.addresses[0]
+        links = [link]
+        opened: list[Opened] = []  # who is cancelled may have had its turn, or all of its handshake
         try:
-            return await self._handshakes.run(name, lambda: self._speak_tls(make, link, tls, name))
+            await self._handshakes.run(name, lambda: self._shake_hands(links, opened, tls, name))
         except BaseException:
-            link.close()
+            for left in links:
+                left.close()
+            for one in opened:
+                one.clear.abort()
             raise
-
-    async def _speak(self, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
-        if not self._small_reads:
-            return (await self._loop.create_connection(make, sock=link))[1]
-        end: UpstreamEnd = (await self._loop.create_connection(lambda: SmallReads(make()), sock=link))[1].end
-        return end
-
-    async def _speak_tls(
-        self, make: Callable[[], UpstreamEnd], link: socket.socket, tls: ssl.SSLContext, name: str
-    ) -> UpstreamEnd:
-        clear, _ = await self._loop.create_connection(asyncio.Protocol, sock=link)
-        early = Early()
-        try:
-            transport = await self._loop.start_tls(clear, early, tls, server_hostname=name)
-        except BaseException:
-            clear.abort()
-            raise
-        if transport is None or transport.is_closing() or early.heard:
+        clear, transport, early = opened[0]
+        if transport.is_closing() or early.heard:
             clear.abort()
             raise ConnectionResetError("the target ended the connection, or spoke first")
         read_tls_in_small_steps(clear, transport)
@@ -131,6 +128,27 @@ class Dialler:
         transport.set_protocol(end)
         end.connection_made(transport)
         return end
+
+    async def _speak(self, make: Callable[[], UpstreamEnd], link: socket.socket) -> UpstreamEnd:
+        if not self._small_reads:
+            return (await self._loop.create_connection(make, sock=link))[1]
+        end: UpstreamEnd = (await self._loop.create_connection(lambda: SmallReads(make()), sock=link))[1].end
+        return end
+
+    async def _shake_hands(
+        self, links: list[socket.socket], opened: list[Opened], tls: ssl.SSLContext, name: str
+    ) -> None:
+        # from now on the socket is the loop's, which closes it whatever becomes of this
+        clear, _ = await self._loop.create_connection(asyncio.Protocol, sock=links.pop())
+        early = Early()
+        try:
+            transport = await self._loop.start_tls(clear, early, tls, server_hostname=name)
+        except BaseException:
+            clear.abort()
+            raise
+        if transport is None:
+            raise ConnectionResetError("the target ended the connection")
+        opened.append(Opened(clear, transport, early))
 
     async def _connect(self, endpoint: Endpoint) -> socket.socket:
         """The first address that answers; each gets its share of the limit, so that one dead address costs no more."""
