@@ -7,6 +7,7 @@ import pytest
 from stage import stage
 
 from swarmgate.core.outcome import Verdict
+from swarmgate.core.reasons import SENTENCES, Reason
 from swarmgate.gate.own_answer import own_answer
 from swarmgate.gate.understanding import UNTOLD, Answer
 
@@ -92,3 +93,13 @@ def test_an_error_of_the_last_target_lists_what_was_tried():
     )
     assert found.outcome.verdict is Verdict.FAILED
     assert "up/m: target_unreachable" in found.reason
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_of_ours_has_a_verdict_that_its_beginning_tells(reason):
+    body = httpx.Response(400, json={"error": {"code": reason.value, "message": "m"}}).content
+    found = own_answer(Answer(UNTOLD, (), body))
+    verdicts = {"caller": Verdict.REFUSE, "policy": Verdict.REFUSE, "target": Verdict.FAILED, "gate": Verdict.RETRY}
+    assert found.outcome.verdict is verdicts[reason.value.partition("_")[0]]
+    assert found.reason.startswith(SENTENCES[reason])
+    assert (found.wait_ms is None) is (found.outcome.verdict is not Verdict.RETRY)

@@ -16,7 +16,13 @@ from swarmgate.providers.rates import Reading
 from swarmgate.providers.usage import Tokens
 
 NAME: Final = "swarmgate"
-_MAY_BE_REPEATED: Final = "gate_"  # its own trouble passes
+AGAIN_MS: Final = 1_000
+_MEANS: Final = {  # by whose fault it is, which a reason's code begins with; the gate's own trouble passes
+    "caller": (Verdict.REFUSE, Kind.CALLER_ERROR, None),
+    "policy": (Verdict.REFUSE, Kind.CALLER_ERROR, None),
+    "target": (Verdict.FAILED, Kind.SERVER_ERROR, None),
+    "gate": (Verdict.RETRY, Kind.SERVER_ERROR, AGAIN_MS),
+}
 
 
 def own_answer(answer: Answer) -> Understood | None:
@@ -33,12 +39,9 @@ def own_answer(answer: Answer) -> Understood | None:
     said = error.get("message") or error.get("detail") or ""
     if isinstance(deferral, dict):
         return _deferred(answer, reason, said, deferral)
-    again = str(reason).startswith(_MAY_BE_REPEATED)
+    verdict, kind, wait_ms = _MEANS[reason.partition("_")[0]]
     words = SENTENCES[reason] + _tried(error.get("attempts"))
-    outcome = _outcome(Verdict.RETRY if again else Verdict.REFUSE, Kind.SERVER_ERROR if again else Kind.CALLER_ERROR)
-    if str(reason).startswith("target_"):
-        outcome = _outcome(Verdict.FAILED, Kind.SERVER_ERROR)
-    return _understood(answer, outcome, words, said, 1_000 if again else None, ())
+    return _understood(answer, _outcome(verdict, kind), words, said, wait_ms, ())
 
 
 def _deferred(answer: Answer, reason: Reason, said: str, deferral: dict[str, Any]) -> Understood:

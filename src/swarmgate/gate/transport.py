@@ -391,9 +391,8 @@ class Attempt(Wire):
 
     def _verdict(self, failure: Failure | None) -> Outcome:
         """What a whole answer means."""
-        return OK if failure is None else self._error(failure)
-
-    def _error(self, failure: Failure) -> Outcome:
+        if failure is None:
+            return OK
         head = self.head
         assert head is not None
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
