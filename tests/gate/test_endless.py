@@ -10,8 +10,8 @@ from test_relay import started
 from wires import Bench
 
 from swarmgate.core.price import LONGEST_CONTEXT, LONGEST_THOUGHT, could_stream
+from swarmgate.gate.counted import MOST_ANSWER_BYTES
 from swarmgate.gate.egress.fetch import MOST_UNTOLD_BYTES, Fetch
-from swarmgate.gate.transport import MOST_ANSWER_BYTES
 
 LONG = b"data: " + b"x" * 100_000 + b"\n\n"
 

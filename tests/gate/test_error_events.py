@@ -10,6 +10,7 @@ NAMED = b"event: error\n" + ERROR
 LIMIT = event({"error": {"message": "Rate limit", "type": "requests", "code": "rate_limit_exceeded"}})
 BARE = event({"type": "error", "code": "overloaded", "message": "overloaded", "param": None, "sequence_number": 1})
 OBJECT = event({"object": "error", "message": "overloaded", "type": "x", "code": 529})
+BY_NAME = b'event: error\ndata: {"code":"overloaded","message":"overloaded"}\n\n'  # nowhere else in it
 TEXT = b"event: error\ndata: overloaded\n\n"
 ANTHROPIC = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
@@ -26,6 +27,7 @@ FIRST = {
     "content behind it": (ERROR, token("a"), FINISH, DONE),
     "the form of Responses": (BARE, DONE),
     "that of old servers": (OBJECT, DONE),
+    "by nothing but its name": (BY_NAME, DONE),
     "no JSON": (TEXT, DONE),
     "that of Anthropic": (ANTHROPIC, STOP),
     "a failed response": (FAILED, COMPLETED),
@@ -90,6 +92,8 @@ LATER = {
     "that of Anthropic": ((ANTHROPIC + STOP,), (), ANTHROPIC),
     "the form of Responses": ((BARE + COMPLETED,), (), BARE),
     "a failed response": ((FAILED,), (COMPLETED,), FAILED),
+    "by nothing but its name": ((BY_NAME,), (DONE,), BY_NAME),
+    "its name without a blank": ((BY_NAME.replace(b": error", b":error"),), (), BY_NAME.replace(b": error", b":error")),
     "no JSON": ((TEXT,), (DONE,), TEXT),
 }
 

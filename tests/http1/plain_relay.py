@@ -8,6 +8,7 @@ import uvloop
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.cork import Cork
 from swarmgate.http1.dial import Dialler, Endpoint
+from swarmgate.http1.owner import Owner
 from swarmgate.http1.render import error_body, passed_on, request_head
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.tls import NO_TLS, Contexts
@@ -21,7 +22,7 @@ def run(loop_name: str, scenario: Callable[[], Awaitable[None]]) -> None:
         runner.run(scenario())
 
 
-class Exchange:
+class Exchange(Owner):
     """One call: body held, then sent; the answer streamed."""
 
     rank = 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from socket import AF_UNIX
 
+from swarmgate.http1 import owner
 from swarmgate.http1.client_end import ClientEnd
 from swarmgate.http1.sweep import Sweep
 from swarmgate.http1.upstream_end import UpstreamEnd
@@ -136,7 +137,7 @@ class Line:
         return self.transport.written
 
 
-class Owner:
+class Owner(owner.Owner):
     """Owns exchanges: `events` in order, chunks joined in `body`; `then` runs inside the event of that name."""
 
     def __init__(self, then: dict[str, Callable[[], object]] | None = None) -> None:

@@ -7,11 +7,14 @@ It wishes for one, owns it, gives it up, passes back-pressure on, and says why t
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.core.events import READY, Lost, LostKind
 from swarmgate.core.record import Call
 from swarmgate.gate.exchange import Exchanges
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
+from swarmgate.http1.owner import Owner
 from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin, Upstreams
 
@@ -19,7 +22,8 @@ SILENCE_MS: Final = 30_000  # the core decides first: this much later the connec
 _LOST: Final = {Fault.CLOSED_EARLY: LostKind.RESET, Fault.TIMEOUT: LostKind.FIRST_CONTENT}
 
 
-class Wire:
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Wire(Owner):
     """The part of an exchange.Exchange that is the same for models, hosts and tunnels."""
 
     __slots__ = (

@@ -26,6 +26,8 @@ _MAYBE_TRAILER_LINE: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?::[\
 
 MOST_DIGITS: Final = 6  # of the size of a chunk that a read may hold
 _NO_DIGIT: Final = 255
+_CR: Final = 13
+_LF: Final = 10
 _DIGITS: Final = bytes(int(chr(byte), 16) if chr(byte) in string.hexdigits else _NO_DIGIT for byte in range(256))
 
 _NONE: Final = 0
@@ -74,7 +76,7 @@ class BodyReader:
                 size = size << 4 | digit
                 pos += 1
             end = pos + 2 + size
-            if size and data[pos : pos + 2] == b"\r\n" and data[end:] == b"\r\n":
+            if size and len(data) == end + 2 and data[pos] == _CR and data[pos + 1] == _LF and data.endswith(b"\r\n"):
                 return data[pos + 2 : end]
         if step >= CHUNKED:
             return self._feed_chunks(data)

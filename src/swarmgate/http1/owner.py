@@ -6,6 +6,8 @@ Here live two Protocols and nothing else. All of it runs inside the loop and mus
 
 from typing import TYPE_CHECKING, Protocol
 
+from mypy_extensions import mypyc_attr
+
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
 
@@ -13,8 +15,11 @@ if TYPE_CHECKING:
     from swarmgate.http1.upstream_end import UpstreamEnd
 
 
-class Owner(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Owner:
     """The events of one exchange: head, chunk*, end; or lost, at any point, once."""
+
+    __slots__ = ()
 
     def on_head(self, head: ResponseHead) -> None:
         """The final response head (never a 1xx)."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.head import ResponseHead
+from swarmgate.http1.owner import Owner
 from swarmgate.http1.upstream_end import UpstreamEnd
 from swarmgate.http1.upstreams import Origin, Upstreams
 
@@ -51,7 +52,7 @@ class Answer(NamedTuple):
 NO_FIELDS: dict[bytes, bytes] = {}
 
 
-class Send:
+class Send(Owner):
     """One send: the pool's waiter and the exchange's owner."""
 
     __slots__ = (
