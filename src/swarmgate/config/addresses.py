@@ -1,13 +1,16 @@
 """Addresses in the file: where the gate listens, and the base URLs of targets."""
 
 from typing import Annotated, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.host import normal_host
+from swarmgate.core.target import parse_target
+from swarmgate.core.target_errors import TARGET_REASONS, BadTarget
 
 DEFAULT_LISTEN = "127.0.0.1:8787"
+_NO_URL = "is no base URL such as https://host[:port]/v1"
 
 
 class BaseUrl(NamedTuple):
@@ -27,24 +30,38 @@ class Listen(NamedTuple):
 
 
 def _base_url(text: object) -> BaseUrl:
+    """Read as callers' URLs are (core/target.py); a percent sign in a host would be one more spelling, or a zone that is dropped."""
+    url = text if isinstance(text, str) else ""
+    if "?" in url or "#" in url:
+        raise BadInput("", f"{_NO_URL}: it has a query or a fragment; leave it out")
     try:
-        url = urlsplit(text) if isinstance(text, str) else urlsplit("")
-        port = url.port
-    except ValueError:
-        url, port = urlsplit(""), None
-    if url.scheme not in {"http", "https"} or not url.hostname or url.query or url.fragment:
-        raise BadInput("", "is no base URL; write https://host[:port]/v1")
-    if url.username or url.password:
+        target, _, path, credential = parse_target(url)
+    except BadTarget as bad:
+        _, rule = TARGET_REASONS[bad.reason]
+        whose = "it" if bad.field == "url" else f"its {bad.field}"
+        raise BadInput("", f"{_NO_URL}: {whose} {rule.partition(': ')[0]}") from None
+    if credential is not None:
         raise BadInput("", "carries a user or a password; keys stand in `keys`")
-    return BaseUrl(url.scheme, url.hostname, port or (443 if url.scheme == "https" else 80), url.path.rstrip("/"))
+    if "%" in url.split("/", 3)[2]:
+        raise BadInput("", f"{_NO_URL}: its host has a percent sign; write the name or address itself, without a zone")
+    return BaseUrl(target.scheme, target.host, target.port, path.rstrip("/"))
 
 
 def _listen(text: object) -> Listen:
     host, _, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > 65_535:
+    if not _is_host(host) or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65_535):
         raise BadInput("", f"{text!r} is no address; write {DEFAULT_LISTEN!r}")
     return Listen(host, int(port))
+
+
+def _is_host(text: str) -> bool:
+    """Whether a name or an address may stand there; an address of the local link with its zone may, too."""
+    try:
+        normal_host(f"[{text.partition('%')[0]}]" if ":" in text else text)
+    except BadTarget:
+        return False
+    return True
 
 
 BaseUrlText = Annotated[BaseUrl, BeforeValidator(_base_url)]
