@@ -88,6 +88,19 @@ def test_results_from_before_the_last_change_are_ignored():
     assert breaker.state is Circuit.HALF_OPEN
 
 
+@pytest.mark.parametrize(
+    ("outcome", "state"), [(OK, Circuit.CLOSED), (BROKEN, Circuit.OPEN), (RATE, Circuit.HALF_OPEN)]
+)
+def test_what_is_sent_unasked_after_the_rest_is_as_good_as_a_probe(outcome, state):
+    """The last rung of a ladder is sent to whatever its circuit says; while it rests that says nothing."""
+    breaker = broken_at(1_000)
+    assert not breaker.observe(outcome, 5_999, 6_100)
+    assert (breaker.state, breaker.opens_at_ms(6_100)) == (Circuit.OPEN, 6_100)
+    breaker.observe(outcome, 6_000, 6_200)
+    assert breaker.state is state
+    assert breaker.opens_at_ms(6_200) == (16_200 if state is Circuit.OPEN else 6_200)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 8_000), st.integers(0, 3_000), st.sampled_from([OK, BROKEN, RATE])), max_size=120)
 )

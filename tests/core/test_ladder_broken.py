@@ -68,6 +68,19 @@ def test_where_nothing_below_is_well_the_first_is_tried_as_ever():
     assert world.call("y", rungs=alone).rung == 0
 
 
+def test_a_last_rung_that_broke_once_is_well_again_by_what_is_sent_to_it():
+    """It is sent to without asking, so nothing was its probe: it stayed broken for good, and no rung above it was passed over."""
+    rungs, world = ladder("t", "u"), world_of("t", "u")
+    fail(rungs, 0)
+    fail(rungs, 1)
+    world.time.run(world.time.now_ms() + FIRST_OPEN_MS)
+    call = world.call("x", Life(sends=(((5, OVERLOADED),),)), rungs=rungs)
+    world.run(100)
+    assert (call.end, call.rung) == (End.ANSWERED, 1)
+    assert rungs[1].breaker.state is Circuit.CLOSED
+    assert world.call("y", rungs=rungs).trail == (Tried(0, Reason.TARGET_BROKEN),)
+
+
 def test_a_write_that_has_left_goes_nowhere_else():
     rungs, world = ladder("t", "u"), world_of("t", "u")
     fail(rungs, many=FEWEST_RESULTS - 1)

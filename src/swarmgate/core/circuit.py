@@ -74,8 +74,14 @@ class Breaker:
 
     def observe(self, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """Count what a send came to; True if the state changed by it."""
-        if sent_ms < self._changed_ms or self.state is Circuit.OPEN:
+        if sent_ms < self._changed_ms:
             return False
+        if self.state is Circuit.OPEN:
+            if sent_ms < self._until_ms:
+                return False
+            self._change(
+                Circuit.HALF_OPEN, self._until_ms
+            )  # sent unasked, where nothing else serves: as good as a probe
         if self.state is Circuit.HALF_OPEN:
             return self._probed(outcome, now_ms)
         if outcome.kind in ALIVE:
