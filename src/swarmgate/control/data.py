@@ -6,7 +6,6 @@ imports what is left of it and goes, budgets are saved (design 3: Two processes)
 """
 
 import asyncio
-import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from swarmgate.config import Config, Listen
-from swarmgate.control import link
+from swarmgate.control import heap, link
 from swarmgate.control.child import Child
 from swarmgate.control.orders import DataOrders, limits_of
 from swarmgate.control.pricing import keep
@@ -44,7 +43,6 @@ from swarmgate.stores.letters.shelf import Shelf
 from swarmgate.stores.memory import snapshot
 from swarmgate.wiring import gate, plan
 
-YOUNG_OBJECTS = 10_000  # between two looks for cycles: a call makes some hundred objects, and its end frees them
 STARTS_WITHIN_S: Final = 60.0
 MOST_TOLD: Final = 50_000
 LEFT_BY_A_GATE: Final = ("limits.json", "ledger.sqlite3", "writes.sqlite3")  # beside its journal
@@ -301,9 +299,7 @@ class _Data:
             told = f"{shown(setting.listen)} cannot be listened on: {why}; --port names another"
             raise Stop(UNREACHABLE, told) from None
         setting.begun(port, self._operator)
-        gc.collect()
-        gc.freeze()  # what lives as long as the process need not be looked through again
-        gc.set_threshold(YOUNG_OBJECTS)
+        heap.settle()
         await self._stopped.wait()
         setting.say("stopping: no new calls; open ones may end")
         return await self._gate.stop()
