@@ -151,3 +151,8 @@ def test_az_12_a_name_in_brackets_is_no_markup():
     shown = console.export_text()
     for said in (row["budget"], target["target"], "[x]", "[/k] 1 ms"):
         assert said in shown
+
+
+def test_a_target_that_is_none_is_told_the_nearest():
+    result = before_gate("--target", "upp")
+    assert (result.exit_code, "has no budget here; nearest is 'up'" in result.output) == (Exit.USAGE, True)

@@ -156,6 +156,9 @@ def test_without_bodies_a_replay_says_so(tmp_path):
 def test_no_gate_and_no_letter(tmp_path):
     assert run("show", "none", "--state", str(tmp_path))[0] == 2
     assert run("drop", "../x", "--state", str(tmp_path))[0] == 2
+    Shelf(tmp_path).put(Letter("req-1a-7", 1, "target_error", "up", "m", 4, STEP, "POST", "/v1/x", [], b"{}"), 1)
+    for command in ("show", "replay", "drop"):
+        assert "no dead letter here; nearest is 'req-1a-7'" in run(command, "req-1-7", "--state", str(tmp_path))[1]
     for command in (("list",), ("show", "x"), ("replay", "x"), ("drop", "x")):
         code, said = run(*command, "--state", str(tmp_path / "gone"))
         assert (code, "--state names the folder" in said) == (2, True), said

@@ -152,7 +152,8 @@ def test_report_tells_and_writes_a_page(folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("report", "--target", "nowhere"), "known: up"),
+        (("report", "--target", "nowhere"), "is unknown here; known: up"),
+        (("report", "--target", "UP1"), "nearest is 'up'; known: up"),
         (("report", "--target", "up", "--from", "yesterday"), "--from"),
         (("report", "--target", "up", "--from", "1h", "--to", "2h"), "not before"),
         (("report", "--target", "up", "--html", "/nowhere/at/all.html"), "--html"),

@@ -69,10 +69,9 @@ def test_a_running_gate_hears_of_each_change_at_once_and_az_13_they_stand_in_the
         new, _ = keys(state, "rotate", rows[1]["id"], "--overlap", "1h")
         assert status(url, new) == 200
         assert status(url, late) == 200
-        assert (
-            "'upp' is no target of this gate; the nearest is up"
-            in keys(state, "create", "x", "--targets", "upp", code=2)[1]
-        )
+        for wrong, said in (("upp", "nearest is 'up'"), ("ann", "one of up")):
+            refused = keys(state, "create", "x", "--targets", wrong, code=2)[1]
+            assert f"{wrong!r} is no target of this gate; {said}; hosts have dots" in refused
     with contextlib.closing(sqlite3.connect(tmp_path / "state" / "ledger.sqlite3")) as link:
         found = link.execute("SELECT key, what, reason FROM key_events ORDER BY seq").fetchall()
     told = [(late, "created"), (early, "revoked"), (late, "rotated"), (new, "created")]
@@ -82,6 +81,9 @@ def test_a_running_gate_hears_of_each_change_at_once_and_az_13_they_stand_in_the
 
 def test_bad_input(tmp_path):
     assert keys(str(tmp_path), "revoke", "none", code=2)[1].startswith("id: 'none' is no key")
+    identity = json.loads(keys(str(tmp_path), "create", "reader", "--json")[0])["id"]
+    assert f"is no key; nearest is {identity!r}; `swarm" in keys(str(tmp_path), "revoke", f"{identity}0", code=2)[1]
+    assert f"is no key; it is the name of {identity}; `swarm" in keys(str(tmp_path), "rotate", "reader", code=2)[1]
     assert keys(str(tmp_path), "create", "x", "--expires-in", "soon", code=2)[1].startswith("--expires-in: 'soon'")
     assert keys(str(tmp_path), "create", "", code=2)[1].startswith("name: ")
     (tmp_path / "file").write_text("x")

@@ -94,7 +94,10 @@ def test_people_see_a_table(gate):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("pause", "nobody"), "nobody"),
+        (("pause", "nobody"), "`budgets` lists what there is"),
+        (("pause", "upp"), "nearest is 'up'; `budgets` lists"),
+        (("resume", "UP"), "nearest is 'up'; `budgets` lists"),
+        (("limit", "up: request per 60s", "5"), f"nearest is {BUDGET!r}; `budgets` lists"),
         (("limit", "up", "5"), "several limits"),
         (("limit", BUDGET, "0"), "at least 1"),
         (("limit", BUDGET, "5", "--per", "soon"), "--per"),

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from swarmgate.config.policies import DurationText, Patterns, Port, Words
-from swarmgate.config.problems import Loc, Mistakes, nearest
+from swarmgate.config.problems import Loc, Mistakes
 from swarmgate.config.quota import Quota, read_quota
 from swarmgate.config.table import Table
 from swarmgate.core.compiler import Unit
 from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import group_table
 from swarmgate.core.host import normal_host
+from swarmgate.core.nearest import nearest
 from swarmgate.core.target_errors import BadPattern, BadTarget
 from swarmgate.facts.presets import load_presets
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
-from swarmgate.config.problems import Loc, Mistakes, nearest
+from swarmgate.config.problems import Loc, Mistakes
 from swarmgate.config.quota import HostLimits, Quota, twice
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, Published, Unit, compile_limit
@@ -15,6 +15,7 @@ from swarmgate.core.effect import Effect
 from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import GroupTable, group_table
 from swarmgate.core.limits import BadLimit
+from swarmgate.core.nearest import nearest
 from swarmgate.core.path_class import MOST_CLASSES, PathClass, path_class
 from swarmgate.core.target_errors import BadPattern
 from swarmgate.facts.presets import load_presets

@@ -8,7 +8,6 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from swarmgate.config.wording import plain
+from swarmgate.core.nearest import nearest
 
 Loc = tuple[int | str, ...]
 
@@ -90,12 +90,6 @@ def _said(error: tomllib.TOMLDecodeError) -> str:
     """Its words, with tables as they stand in the file; the line is told already."""
     words = str(error).partition(" (at ")[0]
     return _TABLE_NAMES.sub(lambda found: "[" + ".".join(re.findall("'([^']*)'", found[0])) + "]", words)
-
-
-def nearest(wrong: object, valid: Collection[str]) -> str:
-    """A half sentence that names the nearest valid name, or all of them."""
-    close = get_close_matches(str(wrong), sorted(valid), n=1)
-    return f"nearest is {close[0]!r}" if close else f"one of {', '.join(sorted(valid))}"
 
 
 def key_lines(text: str) -> dict[Loc, int]:

@@ -6,10 +6,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator
 
-from swarmgate.config.problems import nearest
 from swarmgate.core.compiler import Unit
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import nearest
 
 _LIMIT = re.compile(r"([0-9][0-9_]{0,17})(\.[0-9]{1,6})?(?: ([A-Za-z_]+(?: tokens)?))?(?: per (.+))?")
 _DOLLARS = "USD"

@@ -5,8 +5,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
-from swarmgate.config.problems import Loc, nearest
+from swarmgate.config.problems import Loc
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import nearest
 
 ANY_MODEL = "*"
 

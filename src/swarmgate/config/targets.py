@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from swarmgate.config.addresses import BaseUrlText
-from swarmgate.config.problems import Loc, Mistakes, nearest
+from swarmgate.config.problems import Loc, Mistakes
 from swarmgate.config.quota import Limits, Quota, twice
 from swarmgate.config.routes import ANY_MODEL
 from swarmgate.config.secret import NoKeys, Secret
 from swarmgate.config.table import Name, Table
 from swarmgate.core.compiler import HEADROOM_PERCENT, OF_TOKENS, Published, Unit, compile_limit
 from swarmgate.core.limits import BadLimit
+from swarmgate.core.nearest import nearest
 
 _SIZES = ("headroom", "largest_tokens", "largest_output")
 _PERCENTS = range(1, 101)

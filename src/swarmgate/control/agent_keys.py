@@ -7,7 +7,6 @@ A key is told once, in the answer that makes it. The gate gets hashes and the pe
 import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from swarmgate.config.callers import caps_of_key
@@ -15,6 +14,7 @@ from swarmgate.config.quota import read_caps
 from swarmgate.control.link import Said
 from swarmgate.core.duration import parse_duration_ms
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import nearest
 from swarmgate.core.scope import ANY, PREFIX, Scope
 from swarmgate.engine.clock import unix_ms
 from swarmgate.stores.journal.audit import Audit
@@ -68,10 +68,7 @@ class KeyOffice:
         patterns, known = _patterns(said, "targets"), self._targets()
         for one in patterns:
             if known and one not in known and _BARE_WORD.fullmatch(one) and one != "localhost":
-                near = get_close_matches(one, known, n=1) or sorted(known)[:1]
-                raise BadInput(
-                    "targets", f"{one!r} is no target of this gate; the nearest is {near[0]}; hosts have dots"
-                )
+                raise BadInput("targets", f"{one!r} is no target of this gate; {nearest(one, known)}; hosts have dots")
         return patterns
 
     async def rotate(self, identity: str, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from swarmgate.control.bands import Band, Bands, Moment, Moments, Spell, Spells
 from swarmgate.control.tally import LimitVerdict, Ruling, Sent, Windows, read_send, rulings, worst
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import near
 from swarmgate.stores.sql import reading
 from swarmgate.stores.sql.ledger import Ledger
 from swarmgate.stores.sql.reading import Span
@@ -150,7 +151,10 @@ def _named(link: Connection, host: str, span: Span) -> list[str]:
     known = reading.targets(link)
     found = _of_host(known, host) or _of_host(reading.unsent(link, span), host)
     if not found:
-        raise BadInput("target", f"{host[:80]!r} is unknown here; known: {', '.join(known[:12]) or 'none yet'}")
+        likely = dict.fromkeys((*known, *map(host_of, known)))
+        raise BadInput(
+            "target", f"{host[:80]!r} is unknown here{near(host, likely)}; known: {', '.join(known[:12]) or 'none yet'}"
+        )
     return found
 
 

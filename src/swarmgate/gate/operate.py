@@ -16,6 +16,7 @@ from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limi
 from swarmgate.core.errors import BadInput
 from swarmgate.core.lesson import CAP, RATE
 from swarmgate.core.limits import BadLimit, Limits
+from swarmgate.core.nearest import near
 from swarmgate.core.record import Rung
 from swarmgate.engine.pump import Pump
 from swarmgate.gate.view.directory import Directory, taken
@@ -128,9 +129,18 @@ class Operator:
                     "name",
                     f"{name[:80]!r} is a target without limits; only a limit can be held or changed: write one into the file, which is read again at SIGHUP",
                 )
+            like = "" if shown else self._like(name)
             others = f"its calls take from {shown}; name one of them" if shown else "`budgets` lists what there is"
-            raise BadInput("name", f"{name[:80]!r} is neither a budget nor a target that has one of its own; {others}")
+            raise BadInput(
+                "name", f"{name[:80]!r} is neither a budget nor a target that has one of its own{like}; {others}"
+            )
         return names
+
+    def _like(self, name: str) -> str:
+        """The target, host or budget that was probably meant, as half a sentence; empty if none is near."""
+        budgets = self._directory.names
+        targets = [_host(one.target) or one.target for one in self._directory.rungs()]
+        return near(name, dict.fromkeys((*targets, *(self._directory.owner(one).target for one in budgets), *budgets)))
 
     def _known(self, name: str) -> list[str]:
         return [name] if name in self._directory.published else self._directory.of_target(_host(name) or name)

@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarmgate.config.problems import FileError, Loc, explain, key_lines, nearest, problem, read_toml, text_of
+from swarmgate.config.problems import FileError, Loc, explain, key_lines, problem, read_toml, text_of
 from swarmgate.core.limits import BadLimit
+from swarmgate.core.nearest import nearest
 from swarmgate.lab import scenario
 from swarmgate.lab.errors import LabError
 from swarmgate.lab.faults import RULES, Fault, places_of

@@ -12,6 +12,7 @@ from swarmgate.core.book import Book
 from swarmgate.core.compiler import Published
 from swarmgate.core.errors import BadInput
 from swarmgate.core.limits import Limits
+from swarmgate.core.nearest import near
 from swarmgate.core.scope import ANY, NOBODY, Scope
 from swarmgate.core.view import BudgetState, BudgetView, PerClass, at_rest, view
 from swarmgate.gate.egress.shadow import Watching
@@ -56,7 +57,9 @@ class Budgets:
             all_names = self.directory.of_target(target) if target else self.directory.names
         names = list(filter(self.seen_by(viewer), all_names))
         if target and not names:
-            raise BadInput("target", f"{target[:80]!r} has no budget here")
+            known = filter(self.seen_by(viewer), self.directory.names)
+            like = near(target, dict.fromkeys(self.directory.owner(one).target for one in known))
+            raise BadInput("target", f"{target[:80]!r} has no budget here{like}")
         now_ms = self.now_ms()
         seen = {name: view(self.book, name, now_ms, units) for name in names[:MOST_ROWS] if name in self.book.cells}
         return {**self.rows(seen, viewer, target), "left_off": max(0, len(names) - MOST_ROWS)}

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import near
 from swarmgate.stores.letters.letter import Letter, is_id
 
 FOLDER: Final = "dead"
@@ -96,7 +97,11 @@ class Shelf:
             pass
         except (OSError, msgspec.DecodeError) as error:
             raise BadInput("id", f"{identity} {_why_not(error)}") from None
-        raise BadInput("id", f"{identity[:80]!r} is no dead letter here; `swarmgate dead list` has them")
+        raise self._none(identity)
+
+    def _none(self, identity: str) -> BadInput:
+        like = near(identity, (path.stem for path in self._files()))
+        return BadInput("id", f"{identity[:80]!r} is no dead letter here{like}; `swarmgate dead list` has them")
 
     def claim(self, identity: str, replay: str) -> None:
         """Have the right to send this replay, once and for all. Errors: `BadInput` if it was claimed before."""
@@ -124,7 +129,7 @@ class Shelf:
     def drop(self, identity: str) -> None:
         """Forget a letter and its replays. Errors: `BadInput` if there is none."""
         if not is_id(identity) or not self._path(identity).exists():
-            raise BadInput("id", f"{identity[:80]!r} is no dead letter here; `swarmgate dead list` has them")
+            raise self._none(identity)
         for claim in self._folder.glob(f"{identity}.*.replay"):
             claim.unlink(missing_ok=True)
         self._path(identity).unlink(missing_ok=True)

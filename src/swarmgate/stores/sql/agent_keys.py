@@ -7,7 +7,7 @@ that the ledger's rows keep their meaning.
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from sqlalchemy import BigInteger, Column, Connection, Engine, MetaData, String, Table, insert, select
 
 from swarmgate.core.errors import BadInput
+from swarmgate.core.nearest import near
 from swarmgate.core.scope import PREFIX, Scope, key_hash
 from swarmgate.stores.sql import small
 from swarmgate.stores.sql.damage import FILE_ERRORS, said
@@ -136,8 +137,15 @@ class AgentKeys:
     def _found(link: Connection, identity: str) -> Any:
         found = link.execute(select(keys).where(keys.c.id == identity)).mappings().first()
         if found is None:
-            raise BadInput("id", f"{identity[:LONGEST_NAME]!r} is no key; `swarmgate keys list` has them")
+            like = _like(identity, link.execute(select(keys.c.id, keys.c.name)).all())
+            raise BadInput("id", f"{identity[:LONGEST_NAME]!r} is no key{like}; `swarmgate keys list` has them")
         return found
+
+
+def _like(identity: str, known: Iterable[Any]) -> str:
+    """The ids of the keys that have this for their name, else the nearest id."""
+    named = [one.id for one in known if one.name == identity]
+    return f"; it is the name of {', '.join(named)}" if named else near(identity, (one.id for one in known))
 
 
 def _scope(row: Any) -> Scope:
