@@ -3,14 +3,15 @@
 import pytest
 
 from life import BROKEN, FAILS, OK, OVERLOADED, REFUSES, SLOT, Life, World, rung, slot_only
-from swarmgate.core.circuit import FEWEST_RESULTS, FIRST_OPEN_MS, Breaker, Circuit
+from swarmgate.core.circuit import FEWEST_RESULTS, FIRST_OPEN_MS, Circuit
 from swarmgate.core.commands import End
 from swarmgate.core.reasons import Reason
+from swarmgate.core.rung_breaker import RungBreaker
 from swarmgate.core.rungs import Tried
 
 
 def ladder(*targets):
-    return tuple(rung(name, slot_only(slot=f"slot {name}"))._replace(breaker=Breaker()) for name in targets)
+    return tuple(rung(name, slot_only(slot=f"slot {name}"))._replace(breaker=RungBreaker()) for name in targets)
 
 
 def world_of(*targets):
@@ -19,7 +20,7 @@ def world_of(*targets):
 
 def fail(rungs, place=0, event=OVERLOADED, many=FEWEST_RESULTS):
     for _ in range(many):
-        rungs[place].breaker.observe(event.outcome, 1_000_000, 1_000_000)
+        rungs[place].breaker.observe(event.outcome, 0, 1_000_000, 1_000_000)
 
 
 def test_llm_gateways_13_a_rung_that_failed_twenty_times_is_not_called_until_a_probe_succeeds():
@@ -37,7 +38,7 @@ def test_llm_gateways_13_a_rung_that_failed_twenty_times_is_not_called_until_a_p
     world.run(100)
     assert (probe.end, probe.rung) == (End.ANSWERED, 0)
     assert beside.rung == 1
-    assert rungs[0].breaker.state is Circuit.CLOSED
+    assert rungs[0].breaker.by_size[0].state is Circuit.CLOSED
     assert world.call("again", rungs=rungs).rung == 0
 
 
@@ -55,7 +56,7 @@ def test_what_waits_to_try_again_there_goes_on_too():
 def test_refusals_and_answers_break_nothing(event):
     rungs = ladder("t", "u")
     fail(rungs, event=event, many=10 * FEWEST_RESULTS)
-    assert rungs[0].breaker.state is Circuit.CLOSED
+    assert rungs[0].breaker.by_size[0].state is Circuit.CLOSED
 
 
 def test_where_nothing_below_is_well_the_first_is_tried_as_ever():
@@ -77,7 +78,7 @@ def test_a_last_rung_that_broke_once_is_well_again_by_what_is_sent_to_it():
     call = world.call("x", Life(sends=(((5, OVERLOADED),),)), rungs=rungs)
     world.run(100)
     assert (call.end, call.rung) == (End.ANSWERED, 1)
-    assert rungs[1].breaker.state is Circuit.CLOSED
+    assert rungs[1].breaker.by_size[0].state is Circuit.CLOSED
     assert world.call("y", rungs=rungs).trail == (Tried(0, Reason.TARGET_BROKEN),)
 
 

@@ -137,11 +137,11 @@ def test_llm_gateways_13_a_target_that_fails_all_the_time_is_not_called_first_by
             first, second = on.gate.ladders.by_model["m"]
             now_ms = on.gate.clock.now_ms()
             for _ in range(20):
-                first.breaker.observe(classify(Signal(500)), now_ms, now_ms)
+                first.breaker.observe(classify(Signal(500)), 0, now_ms, now_ms)
             raw = await client.chat.completions.with_raw_response.create(**ASK)
             assert raw.headers["x-swarmgate-rung"] == "1"
             assert [hit.path for hit in on.stand_in.hits] == ["/second/chat/completions"]
-            assert second.breaker.state is Circuit.CLOSED
+            assert second.breaker.by_size[0].state is Circuit.CLOSED
 
     asyncio.run(play())
 

@@ -30,10 +30,10 @@ class Circuit(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Breaker:
-    """The live state of one target's circuit; changed only here."""
+class Rest:
+    """When a circuit opens, for how long, and what ends that; changed only by who counts for it."""
 
-    __slots__ = ("_alive", "_changed_ms", "_failed", "_open_ms", "_probe_until_ms", "_until_ms", "state")
+    __slots__ = ("_changed_ms", "_open_ms", "_probe_until_ms", "_until_ms", "state")
 
     def __init__(self) -> None:
         self.state = Circuit.CLOSED
@@ -41,7 +41,6 @@ class Breaker:
         self._until_ms = 0
         self._open_ms = 0
         self._probe_until_ms = 0
-        self._forget()
 
     def admits(self, now_ms: int) -> bool:
         """Whether a send may leave now; True in HALF_OPEN hands out the probe."""
@@ -72,9 +71,18 @@ class Breaker:
         waits = {Circuit.CLOSED: now_ms, Circuit.OPEN: self._until_ms, Circuit.HALF_OPEN: self._probe_until_ms}
         return max(now_ms, waits[self.state])
 
-    def observe(self, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
-        """Count what a send came to; True if the state changed by it."""
-        if sent_ms < self._changed_ms:
+    def counts(self, sent_ms: int) -> bool:
+        """Whether what was sent then says how the target is now: it is closed, and was when that left."""
+        return self.state is Circuit.CLOSED and sent_ms >= self._changed_ms
+
+    def begin(self, now_ms: int) -> None:
+        """Most sends failed: open for the first time."""
+        self._open_ms = FIRST_OPEN_MS
+        self._open(now_ms)
+
+    def probed(self, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
+        """What a send came to while this is not closed; True if the state changed by it."""
+        if self.state is Circuit.CLOSED or sent_ms < self._changed_ms:
             return False
         if self.state is Circuit.OPEN:
             if sent_ms < self._until_ms:
@@ -82,24 +90,8 @@ class Breaker:
             self._change(
                 Circuit.HALF_OPEN, self._until_ms
             )  # sent unasked, where nothing else serves: as good as a probe
-        if self.state is Circuit.HALF_OPEN:
-            return self._probed(outcome, now_ms)
-        if outcome.kind in ALIVE:
-            self._alive.add(now_ms)
-        elif outcome.breaks:
-            self._failed.add(now_ms)
-            failed = self._failed.total
-            results = failed + self._alive.at(now_ms)
-            if results >= FEWEST_RESULTS and failed * 100 >= results * FAILED_PERCENT:
-                self._open_ms = FIRST_OPEN_MS
-                self._open(now_ms)
-                return True
-        return False
-
-    def _probed(self, outcome: Outcome, now_ms: int) -> bool:
         self._probe_until_ms = 0
         if outcome.kind in ALIVE:
-            self._forget()
             self._change(Circuit.CLOSED, now_ms)
             return True
         if outcome.breaks:
@@ -116,6 +108,34 @@ class Breaker:
         self.state = state
         self._changed_ms = now_ms
         self._probe_until_ms = 0
+
+
+class Breaker(Rest):
+    """The live state of one target's circuit; changed only here."""
+
+    __slots__ = ("_alive", "_failed")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._forget()
+
+    def observe(self, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
+        """Count what a send came to; True if the state changed by it."""
+        if self.state is not Circuit.CLOSED:
+            return self.probed(outcome, sent_ms, now_ms)
+        if sent_ms < self._changed_ms:
+            return False
+        if outcome.kind in ALIVE:
+            self._alive.add(now_ms)
+        elif outcome.breaks:
+            self._failed.add(now_ms)
+            failed = self._failed.total
+            results = failed + self._alive.at(now_ms)
+            if results >= FEWEST_RESULTS and failed * 100 >= results * FAILED_PERCENT:
+                self._forget()
+                self.begin(now_ms)
+                return True
+        return False
 
     def _forget(self) -> None:
         self._alive = RecentCount(SECONDS)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from swarmgate.core.circuit import Breaker
 from swarmgate.core.record import Ring, Rung
+from swarmgate.core.rung_breaker import RungBreaker
 
 ANY: Final = "*"  # ends a name that stands for all that begin like it
 LONGEST_NAME: Final = 80  # of a model, where its likeness to others is looked for
@@ -100,4 +100,4 @@ def _own(rung: Rung, rings: Mapping[Callable[[], Ring], Ring]) -> Rung:
     """The rung with a ring for one model: what it had at the same keys, else a new one."""
     if rung.apart is None:
         return rung
-    return rung._replace(ring=rings.get(rung.apart) or rung.apart(), breaker=Breaker())
+    return rung._replace(ring=rings.get(rung.apart) or rung.apart(), breaker=RungBreaker())

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, Protocol
 from swarmgate.core.answer_times import AnswerTimes
 from swarmgate.core.answers import Denied
 from swarmgate.core.book import Demand, first_score
-from swarmgate.core.circuit import Breaker
 from swarmgate.core.commands import End
 from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge
@@ -22,6 +21,7 @@ from swarmgate.core.outcome import Outcome, QuotaLeft
 from swarmgate.core.patience import FIRST_CONTENT_MS, USUAL_WAIT_MS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.retry import RetryBudget
+from swarmgate.core.rung_breaker import RungBreaker
 from swarmgate.core.rungs import Tried
 from swarmgate.core.view import KeyView
 from swarmgate.core.waiting import Room
@@ -175,7 +175,7 @@ class Rung(NamedTuple):
     ladder of one. `own` are the budgets that not all of its keys take
     from: where none of them blocks, no other key helps; None = not known. `watched` are policies that only watch what is
     sent here, with what a call would take of them. `apart` makes the ring of one more model, where a rung serves any and its
-    provider counts each for itself. `breaker` knows whether most sends failed lately: then a rung below serves.
+    provider counts each for itself. `breaker` knows whether most sends of a size failed lately: then a rung below serves.
     """
 
     target: str
@@ -190,7 +190,7 @@ class Rung(NamedTuple):
     own: frozenset[str] | None = None
     watched: tuple[tuple[str, Route], ...] = ()
     apart: Callable[[], Ring] | None = None
-    breaker: Breaker | None = None
+    breaker: RungBreaker | None = None
 
 
 class Call:
@@ -250,6 +250,7 @@ class Call:
         "score",
         "seen",
         "sent_ms",
+        "size",
         "spared",
         "spent",
         "standing",
@@ -297,6 +298,7 @@ class Call:
     spent: int  # micro-units that it has cost by now, as far as an answer that is not whole tells
     costs: tuple[int, ...]  # what `money` is at each rung, -1 = not known; () = nobody counts
     context_tokens: int  # what it may grow to
+    size: int  # of its prompt, as core/prompt_size.py tells them apart; 0 of one that nobody read
     asked_tokens: int  # of its prompt, as estimated, whatever of it counts; 0 = nobody read it, or nobody bills it
     likely_tokens: int  # of its output, whoever counts them
     least_tokens: int  # what its prompt certainly has, where that is more than its first rung's window; else 0
@@ -363,7 +365,7 @@ class Call:
         self.streams = True
         self.choices = 1
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
-        self.prompt = self.reserve = self.spared = self.money = self.spent = self.output = 0
+        self.size = self.prompt = self.reserve = self.spared = self.money = self.spent = self.output = 0
         self.context_tokens = self.least_tokens = self.asked_tokens = self.likely_tokens = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0
         self.trail = self.barred = self.too_small = self.costs = self.standing = self.offered = ()

@@ -104,16 +104,19 @@ def step_to(call: "Call", first: int) -> bool:
 
 
 def is_broken(call: "Call", now_ms: int) -> bool:
-    """Whether most sends to the rung on which it stands failed lately, and one below that is well may serve the call."""
+    """Whether the rung on which it stands mostly failed prompts of its size lately, and one below that is well may serve the call."""
     breaker = call.rungs[call.rung].breaker
-    return breaker is not None and breaker.is_open(now_ms) and _is_well_below(call)
+    return breaker is not None and breaker.by_size[call.size].is_open(now_ms) and _is_well_below(call)
 
 
 def pass_over_broken(call: "Call", now_ms: int) -> None:
     """Step down from such rungs; where one may be back, the call is the probe that finds out (core/circuit.py)."""
     while True:
         breaker = call.rungs[call.rung].breaker
-        if breaker is None or breaker.state is _CLOSED or not _is_well_below(call) or breaker.admits(now_ms):
+        if breaker is None:
+            return
+        rest = breaker.by_size[call.size]
+        if rest.state is _CLOSED or not _is_well_below(call) or rest.admits(now_ms):
             return
         remember(call, Tried(call.rung, Reason.TARGET_BROKEN))
         step_to(call, call.rung + 1)
@@ -125,7 +128,7 @@ def _is_well_below(call: "Call") -> bool:
 
 def _is_well(index: int, call: "Call") -> bool:
     breaker = call.rungs[index].breaker
-    return may_serve(index, call) and (breaker is None or breaker.state is _CLOSED)
+    return may_serve(index, call) and (breaker is None or breaker.by_size[call.size].state is _CLOSED)
 
 
 def stand_on(call: "Call", index: int) -> None:

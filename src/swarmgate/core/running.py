@@ -122,7 +122,7 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
     settle = _settle(call, used, cost, beyond)
     if outcome.kind is _OK:
         if rung.breaker is not None and len(call.rungs) > 1:
-            rung.breaker.observe(outcome, call.sent_ms, now_ms)
+            rung.breaker.observe(outcome, call.size, call.sent_ms, now_ms)
         if output >= 0 and (call.checked or not call.streams) and call.times is not None:
             each = -(-output // call.choices)
             call.times.seen(rung.target, rung.model or call.model, each, now_ms - call.sent_ms)
@@ -252,7 +252,7 @@ def follow(call: Call, outcome: Outcome, now_ms: int, *, sent: bool, used: int, 
         call.written = True
         call.answer_lost |= outcome.kind in _UNANSWERED
     if rung.breaker is not None and len(call.rungs) > 1:
-        rung.breaker.observe(outcome, call.sent_ms if sent else now_ms, now_ms)
+        rung.breaker.observe(outcome, call.size, call.sent_ms if sent else now_ms, now_ms)
     facts = CallFacts(
         call.id,
         call.effect,

@@ -4,6 +4,7 @@ From a model request to a call: which ladder serves it, how it ranks, how long i
 The rules stand in core/patience.py, core/answer_times.py and core/estimate.py; the core decides everything after that.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -14,6 +15,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.estimate import USUAL_OUTPUT_TOKENS, Outputs, charged, common_charge
 from swarmgate.core.ladders import Ladders
 from swarmgate.core.patience import USUAL_TIMEOUT_MS, listens_ms, wait_ms
+from swarmgate.core.prompt_size import PROMPT_BOUNDS
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.core.rungs import too_small
@@ -206,9 +208,7 @@ class ModelRoutes:
         allowed, prompt = peeked.max_tokens or 0, peeked.prompt_tokens
         call.context_tokens = prompt + allowed
         call.streams, call.output = peeked.stream, allowed or USUAL_OUTPUT_TOKENS
-        choices = peeked.answers
-        if "prompt" in peeked.fields:
-            choices = peeked.choices
+        choices = peeked.choices if "prompt" in peeked.fields else peeked.answers
         is_one = choices == 1
         call.times = self._times if is_one else self._times_of_several
         call.form = len(rungs) > 1 and asks_for_form(peeked.fields)
@@ -227,6 +227,7 @@ class ModelRoutes:
         else:
             call.prompt = prompt
             call.asked_tokens = prompt if surface == EMBEDDINGS else 0  # nobody bills a count of tokens
+        call.size = bisect_left(PROMPT_BOUNDS, call.asked_tokens)  # `prompt_size`, a call less per call
         if call.form:
             call.too_small = too_small(call, desk.served.cell_of)
         return call

@@ -8,7 +8,6 @@ interchangeable keys share one line: a call waits for whichever of them admits i
 from collections.abc import Iterator, Mapping
 
 from swarmgate.config import ANY_MODEL, BaseUrl, Quota, Target
-from swarmgate.core.circuit import Breaker
 from swarmgate.core.compiler import Unit
 from swarmgate.core.estimate import Charge
 from swarmgate.core.keys import KeyRing, QuotaScope
@@ -16,6 +15,7 @@ from swarmgate.core.limits import BudgetKind
 from swarmgate.core.record import Rung
 from swarmgate.core.retry import RetryBudget
 from swarmgate.core.routing import Budget, budget, route
+from swarmgate.core.rung_breaker import RungBreaker
 from swarmgate.facts.prices import listed
 from swarmgate.gate.model_route import PATHS
 from swarmgate.gate.target import ModelTarget
@@ -99,7 +99,7 @@ class KeyedTarget:
             serves=serves,
             own=own,
             apart=apart,
-            breaker=Breaker(),
+            breaker=RungBreaker(),
         )
 
     def _charge(self) -> Charge:
