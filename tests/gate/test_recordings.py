@@ -20,13 +20,13 @@ def recorded(*, stream):
     for file in sorted(FOLDER.glob("*/*.json")):
         said = json.loads(file.read_text())
         if isinstance(said, dict) and said.get("api") in APIS and bool(said.get("stream")) is stream:
-            found.append((file.stem, said["response"]))
+            found.append((file.stem, said["api"], said["response"]))
     return found
 
 
 def test_streams():
     seen = 0
-    for name, response in recorded(stream=True):
+    for name, _, response in recorded(stream=True):
         if response["status"] != 200 or not response.get("sse"):
             continue
         text = "".join(response["sse"])
@@ -44,7 +44,7 @@ def test_streams():
 
 def test_whole_answers():
     seen = 0
-    for name, response in recorded(stream=False):
+    for name, _, response in recorded(stream=False):
         body = response.get("json") or response.get("body") or response.get("text")
         if not body:
             continue
