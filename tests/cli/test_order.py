@@ -101,6 +101,7 @@ def test_people_see_a_table(gate):
         (("limit", "up", "5"), "several limits"),
         (("limit", BUDGET, "0"), "at least 1"),
         (("limit", BUDGET, "5", "--per", "soon"), "--per"),
+        (("limit", BUDGET, "5", "--per", "0s"), "--per: is no time; without it the window stays"),
         (("limit", BUDGET, "5", "--per", "2h"), "another kind"),
     ],
 )

@@ -61,7 +61,12 @@ async def orders_change_the_gate(gate):
     assert (await gate.operate("POST", "/orders/limit", why | {"amount": 600})).status == 200
     (budget,) = [one for one in (await gate.operate("GET", "/budgets")).said if one["target"] == "up"]
     assert (budget["amount"], budget["revision"]) == (600, 4)
-    for wrong in ({"target": "up"}, why | {"target": "nobody"}, why | {"amount": "many"}):
+    for wrong in (
+        {"target": "up"},
+        why | {"target": "nobody"},
+        why | {"amount": "many"},
+        why | {"amount": 9, "window_ms": 0},
+    ):
         assert (await gate.operate("POST", "/orders/limit", wrong)).status == 400
 
 

@@ -25,6 +25,8 @@ def limit(  # noqa: PLR0913, PLR0917  each is an option of the command
     """Change a limit until the gate restarts, over its file; what was used stays used."""
     try:
         window_ms = parse_duration_ms(per, "--per") if per else None
+        if window_ms == 0:
+            raise BadInput("--per", "is no time; without it the window stays")  # noqa: TRY301  told as the grammar's own errors are
     except BadInput as bad:
         print(bad, file=sys.stderr)
         raise typer.Exit(Exit.USAGE) from None

@@ -10,13 +10,18 @@ from swarmgate.config.policies import DurationText, Patterns, Port, Words
 from swarmgate.config.problems import Loc, Mistakes
 from swarmgate.config.quota import Quota, read_quota
 from swarmgate.config.table import Table
-from swarmgate.core.compiler import Unit
+from swarmgate.core.compiler import Published, Unit, compile_limit
 from swarmgate.core.errors import BadInput
 from swarmgate.core.groups import group_table
 from swarmgate.core.host import normal_host
+from swarmgate.core.limits import BadLimit
 from swarmgate.core.nearest import nearest
 from swarmgate.core.target_errors import BadPattern, BadTarget
 from swarmgate.facts.presets import load_presets
+
+_SLOWEST = Quota(1, Unit.REQUESTS, 12 * 3_600_000)  # what is learned per minute, times headroom, in thousandths
+_SLOWEST_CEILING = Quota(1, Unit.REQUESTS, 60_000)
+_FASTEST = 1_000_000  # a second
 
 
 class Pin(NamedTuple):
@@ -26,8 +31,18 @@ class Pin(NamedTuple):
     port: int
 
 
-def _pace(text: object) -> Quota:
-    return read_quota(text, (Unit.REQUESTS,))
+def _pace(text: object, slowest: Quota, why: str) -> Quota:
+    """A pace that can be learned from; one of nothing is told as any limit is."""
+    pace = read_quota(text, (Unit.REQUESTS,))
+    try:
+        compile_limit(Published(pace.amount, pace.window_ms, pace.unit, headroom_percent=100))
+    except BadLimit as bad:
+        raise BadInput("", f"{pace}: {bad.reason}") from None
+    if pace.amount * slowest.window_ms < pace.window_ms:
+        raise BadInput("", f"{pace}: is slower than {why}; write [policies.NAME] with limits for hosts that want this")
+    if pace.amount * 1_000 > _FASTEST * pace.window_ms:
+        raise BadInput("", f"{pace}: is faster than {_FASTEST:_} per 1s, more than a host's requests are counted to")
+    return pace
 
 
 def _pin(text: object) -> Pin:
@@ -41,7 +56,16 @@ def _pin(text: object) -> Pin:
     return Pin(address, int(port))
 
 
-PaceText = Annotated[Quota, BeforeValidator(_pace)]
+def _first_pace(text: object) -> Quota:
+    return _pace(text, _SLOWEST, "1 per 12h, the slowest that the gate keeps for a host that it learns")
+
+
+def _last_pace(text: object) -> Quota:
+    return _pace(text, _SLOWEST_CEILING, "1 per 1m, and a host is learned minute by minute")
+
+
+PaceText = Annotated[Quota, BeforeValidator(_first_pace)]
+CeilingText = Annotated[Quota, BeforeValidator(_last_pace)]
 Pins = dict[str, Annotated[Pin, BeforeValidator(_pin)]]
 
 
@@ -55,7 +79,7 @@ class Egress(Table):
     """
 
     unknown: PaceText = Quota(1, Unit.REQUESTS, 1_000)
-    ceiling: PaceText = Quota(10, Unit.REQUESTS, 1_000)
+    ceiling: CeilingText = Quota(10, Unit.REQUESTS, 1_000)
     in_flight: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 2
     most_in_flight: Annotated[int, Field(strict=True, ge=1, le=1_000)] = 16
     presets: Literal["high", "medium", "low", "off"] = "high"

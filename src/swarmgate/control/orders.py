@@ -186,6 +186,8 @@ class DataOrders:
         amount, window_ms = said.get("amount"), said.get("window_ms")
         if not isinstance(amount, int) or not isinstance(window_ms, int | None):
             raise BadInput("amount", "must be an integer, and so must window_ms where it is said")
+        if window_ms is not None and window_ms < 1:
+            raise BadInput("window_ms", "must be at least 1; where none is said the window stays")
         why = _why(said)
         return self._recorded(
             ("limit set", _name(said)), self._operator.limit(_name(said), amount, window_ms or 0), why

@@ -153,7 +153,10 @@ def test_where_a_provider_s_models_are_called(params, url, provider, variable):
         ("model_list: [1, {model_name: x}]", "model_name: is no name"),
         ("model_list: [{model_name: x, litellm_params: {model: hosted_vllm/x}}]", "api_base: is missing"),
         ("model_list: [{model_name: x, litellm_params: {model: openai/x, api_base: os.environ/NO}}]", "has no NO"),
-        ("model_list: [{model_name: x, litellm_params: {model: openai/x, api_base: 'http://u:p@h'}}]", "no base URL"),
+        (
+            "model_list: [{model_name: x, litellm_params: {model: openai/x, api_base: 'http://u:p@h'}}]",
+            "carries a user or a password",
+        ),
         ("model_list: [{model_name: x, litellm_params: {model: who/x}}]", "whose model"),
     ],
 )

@@ -139,8 +139,8 @@ class Reader:
             raise BadInput("litellm_params.api_base", f"is missing: nobody knows where {word}/ is called")
         try:
             _url.validate_python(url)
-        except ValidationError:
-            raise BadInput("litellm_params.api_base", "is no base URL; write https://host[:port]/v1") from None
+        except ValidationError as error:
+            raise BadInput("litellm_params.api_base", error.errors()[0]["ctx"]["error"].reason) from None
         return url
 
     def _variable(self, where: str, word: str, key: object) -> str:
@@ -163,7 +163,7 @@ class Reader:
             if (amount := _whole(entry.get(field))) is not None:
                 told.append(f"{amount} {unit}")
             elif entry.get(field) is not None:
-                self.omit(f"{where}.{field}", "is no whole number")
+                self.omit(f"{where}.{field}", "is no whole number above 0")
         return told
 
     def _window(self, where: str, told: object) -> int:
