@@ -6,7 +6,6 @@ Ended or Lost once. Chunks never go through the pump. What came before the first
 still choose another way; afterwards each payload goes straight to the client.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,7 +16,19 @@ from swarmgate.core.reasons import Reason
 from swarmgate.gate.answer_shape import UNKNOWN
 from swarmgate.gate.counted import Counted
 from swarmgate.gate.pieces import Pieces
-from swarmgate.gate.taps import SealedTap, StreamTap, no_answer, read_answer, read_tail
+from swarmgate.gate.taps import (
+    COUNT,
+    DONE,
+    ERROR,
+    RESPONSE,
+    STOP,
+    SealedTap,
+    StreamTap,
+    ends_response,
+    no_answer,
+    read_answer,
+    read_tail,
+)
 from swarmgate.gate.wire import SILENCE_MS
 from swarmgate.http1.answer import Answering
 from swarmgate.http1.handler import CallerEnd
@@ -32,14 +43,6 @@ _BLANK_LINE: Final = b"\n\n"
 _JSON_ENDS: Final = b"}\n\n"  # how an event ends that is not the last word of its stream
 _PLAIN: Final = b"identity"
 _new: Final = tuple.__new__  # what every call makes is made without the Python code of a named tuple's constructor
-# What tells the use, an error or the end has one of these in it, and a token hardly ever does. (`in` is slower than `find`: it asks
-# first whether it is given a number.)
-_USE: Final = b'_tokens"'
-_ERROR: Final = b"error"
-_DONE: Final = b"[DONE]"  # something may follow it in the same read
-_STOP: Final = b"message_stop"
-_RESPONSE: Final = b'"response'
-_may_end: Final = re.compile(rb'"response(?:"|\.[cif])').search
 
 
 class Attempt(Counted):
@@ -83,11 +86,11 @@ class Attempt(Counted):
         if (
             self._is_open
             or not payload.endswith(_JSON_ENDS)
-            or payload.find(_USE) >= 0
-            or payload.find(_ERROR) >= 0
-            or payload.find(_DONE) >= 0
-            or payload.find(_STOP) >= 0
-            or (payload.find(_RESPONSE) >= 0 and _may_end(payload))
+            or payload.find(COUNT) >= 0  # from here on as taps.may_tell
+            or payload.find(ERROR) >= 0
+            or payload.find(DONE) >= 0
+            or payload.find(STOP) >= 0
+            or (payload.find(RESPONSE) >= 0 and ends_response(payload))
         ):
             self._listen(payload, write)
             return
