@@ -162,7 +162,7 @@ def _show(file: Path, found: _Found) -> None:
     for told in (exposed(config), twins(config), without_effect(config), out_of_reach(config), without_contact(config)):
         for sentence in told.values():
             print(sentence)
-    for sentence in (*unpriced_targets(config).values(), *other_upstreams(config, os.environ).values()):
+    for sentence in (*unpriced_targets(config).values(), *other_upstreams(config, os.environ, config.listen).values()):
         print(sentence)
     for one in found.over:
         said = f"{one.amount:,}{_per(one.window_ms)}"

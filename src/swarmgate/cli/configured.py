@@ -14,7 +14,8 @@ import typer
 
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
-from swarmgate.config import Config, from_environment, load
+from swarmgate.cli.itself import a_gate_runs_at, ends_at
+from swarmgate.config import Config, Listen, from_environment, load
 from swarmgate.config.addresses import BaseUrl
 from swarmgate.config.environment import KNOWN, Known
 from swarmgate.config.problems import FileError
@@ -131,8 +132,12 @@ def without_contact(config: Config) -> dict[str, str]:
     return {name: f"{name}: {why}" for name in asking}
 
 
-def other_upstreams(config: Config, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that name another upstream than every target of their provider, each with a sentence: the targets' holds."""
+def other_upstreams(config: Config, environment: Mapping[str, str], listen: Listen) -> dict[str, str]:
+    """
+    Variables that name another upstream than every target of their provider, each with a sentence: the targets' holds.
+
+    One that names the gate itself, which listens there, is for agents.
+    """
     found: dict[str, str] = {}
     for one in KNOWN:
         value = environment.get(one.base_url)
@@ -143,9 +148,7 @@ def other_upstreams(config: Config, environment: Mapping[str, str]) -> dict[str,
             for name, target in config.targets.items()
             if usual and (target.provider == one.target or target.base_url.host == usual.host)
         }
-        if (
-            not named or not urls or named in urls.values() or named.port == config.listen.port
-        ):  # the gate's own: for agents
+        if not named or not urls or named in urls.values() or ends_at(named, listen) or a_gate_runs_at(named):
             continue
         names = ", ".join(urls)
         why = f"is not where {names} sends its calls: the base_url of the configuration holds"

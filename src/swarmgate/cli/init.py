@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.itself import a_gate_runs_at, ends_at
+from swarmgate.config import Config
+from swarmgate.config.addresses import read_base_url
 from swarmgate.config.environment import KNOWN, Known, upstream
 from swarmgate.core.errors import BadInput
+from swarmgate.providers.tables import GENERIC, dialect_of
 
 if TYPE_CHECKING:
     from swarmgate.cli.litellm.reading import LeftOut
 
 EXAMPLE = "Example: swarmgate init gate.toml --from-litellm litellm.yaml"
 DEFAULT_FILE = Path("swarmgate.toml")
-_GATE = ("http://127.0.0.1:8787/", "http://localhost:8787/")  # what agents are told; a gate is not its own upstream
+_GATE = Config.model_fields[
+    "listen"
+].default  # where the file's gate listens: what agents are told is no upstream of it
 
 
 def init(
@@ -33,9 +39,10 @@ def init(
     """Write a first configuration with comments; an existing file is left alone."""
     left_out: tuple[LeftOut, ...] = ()
     elsewhere: dict[Known, str] = {}
+    of_agents: list[Known] = []
     if from_litellm is None:
         targets = {one.target for one in KNOWN if os.environ.get(one.key)} or {KNOWN[0].target}
-        elsewhere = _elsewhere(targets)
+        elsewhere, of_agents = _elsewhere(targets)
         text = _moved(first_text(targets), elsewhere)
     else:
         text, left_out = _taken_over(from_litellm)
@@ -47,30 +54,50 @@ def init(
     except OSError as error:
         _refuse(f"{file} cannot be written: {error.strerror}")
     if as_json:
-        print(json.dumps({"file": str(file), "left_out": [one._asdict() for one in left_out]}, indent=2))
+        upstreams = {one.target: url for one, url in elsewhere.items()}
+        done = {"file": str(file), "upstreams": upstreams, "left_out": [one._asdict() for one in left_out]}
+        print(json.dumps(done, indent=2))
         return
     print(f"{file} is written. Next: swarmgate check {file}, then swarmgate up --config {file}")
     for one, url in elsewhere.items():
         print(
             f"Calls of {one.target} go to {url}, as {one.base_url} says here; once written, the file's base_url holds."
         )
+    for one in of_agents:
+        print(f"{one.base_url} names a gate here, which is for agents; {one.target} stays at {upstream(one, {})}.")
     if left_out:
         print("Not taken over, as the end of the file says, too:")
     for field, reason in left_out:
         print(f"- {field}: {reason}")
 
 
-def _elsewhere(targets: Collection[str]) -> dict[Known, str]:
-    """The providers in force whose variable names another upstream than the provider itself, and that upstream."""
-    named = {one: upstream(one, os.environ) for one in KNOWN if one.target in targets}
-    return {one: url for one, url in named.items() if url != upstream(one, {}) and not url.startswith(_GATE)}
+def _elsewhere(targets: Collection[str]) -> tuple[dict[Known, str], list[Known]]:
+    """
+    The providers in force whose variable names another upstream than the provider itself, with that upstream, and those
+    whose variable names a gate, as it does for agents. Ends the command where one is no URL, or has a password in it.
+    """
+    elsewhere, of_agents = {}, []
+    for one in KNOWN:
+        if one.target not in targets or not os.environ.get(one.base_url):
+            continue
+        url = upstream(one, os.environ)
+        try:
+            read = read_base_url(url)
+        except BadInput as bad:
+            _refuse(f"{one.base_url} of this environment {bad.reason}; nothing is written")
+        if ends_at(read, _GATE) or a_gate_runs_at(read):
+            of_agents.append(one)
+        elif read != read_base_url(upstream(one, {})):
+            elsewhere[one] = url
+    return elsewhere, of_agents
 
 
 def _moved(text: str, elsewhere: Mapping[Known, str]) -> str:
-    """The configuration with those upstreams; `provider` says what speaks there, since no host tells it any more."""
+    """The configuration with those upstreams; `provider` says what speaks there, where the host does not tell."""
     for one, url in elsewhere.items():
         usual = f'base_url = "{upstream(one, {})}"\n'
-        told = f'base_url = {json.dumps(url)}\nprovider = "{one.target}"\n'
+        is_told = one.provider is None and dialect_of(read_base_url(url).host) is not GENERIC
+        told = f"base_url = {json.dumps(url)}\n" + f'provider = "{one.target}"\n' * (not is_told)
         text = text.replace(usual, told)
     return text
 

@@ -12,8 +12,10 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.itself import itself
 from swarmgate.cli.undumped import leave_no_dump
 from swarmgate.config import Config, Listen, load
+from swarmgate.config.problems import FileError, Problem
 from swarmgate.control import data, token
 from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Call
@@ -43,16 +45,17 @@ def up(
         _say(hint)
     read = _that_fits(configured.read(config))
     listen = read.listen if port is None else Listen(read.listen.host, port)
-    _refuse_itself(read, listen)
+    for why in itself(read, listen).values():
+        raise _refused(why)
     folder = state or state_folder(listen)
     setting = data.Setting(
         listen,
         folder,
         None if no_control else Listen("127.0.0.1", _operator_port(listen, operator_port)),
         _say,
-        lambda bound, operator: _welcome(read, data.shown(listen._replace(port=bound)), operator, folder),
+        lambda bound, operator: _welcome(read, listen._replace(port=bound), operator, folder),
         _bug,
-        None if config is None else lambda: _again(config, read.connections),
+        None if config is None else lambda: _again(config, read.connections, listen),
         frozenset(key.get_secret_value() for one in read.targets.values() for key in one.keys.values()),
     )
     left = _serve(read, setting)
@@ -70,13 +73,6 @@ def _that_fits(read: Config) -> Config:
     return read.model_copy(update={"connections": fitting})
 
 
-def _refuse_itself(read: Config, listen: Listen) -> None:
-    """A gate that is its own target would call itself for ever. Ends the command."""
-    for name, target in read.targets.items():
-        if (target.base_url.host, target.base_url.port) == listen:
-            raise _refused(f"{name}: base_url is this gate itself; where `up` runs it is the URL of the provider")
-
-
 def _refused(why: str) -> typer.Exit:
     _say(why)
     return typer.Exit(Exit.USAGE)
@@ -92,9 +88,11 @@ def _serve(read: Config, setting: data.Setting) -> int:
             raise typer.Exit(stop.code) from None
 
 
-def _again(file: Path, connections: int | None) -> Config:
-    """The file as it is now; how many connections fit does not change while we run."""
+def _again(file: Path, connections: int | None, listen: Listen) -> Config:
+    """The file as it is now; how many connections fit does not change while we run. Errors: `FileError`, also where it names the gate itself."""
     fresh = load(file, os.environ)
+    for name, why in itself(fresh, listen).items():
+        raise FileError(str(file), [Problem(0, f"targets.{name}", why)])
     return fresh if fresh.connections else fresh.model_copy(update={"connections": connections})
 
 
@@ -111,7 +109,8 @@ def _operator_port(listen: Listen, told: int | None) -> int:
     return listen.port + 1 if listen.port else 0
 
 
-def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
+def _welcome(config: Config, listen: Listen, operator: str, state: Path) -> None:
+    address = data.shown(listen)
     _say(f"swarmgate {__version__} listens on {configured.scheme(config)}://{address}")
     for name, target in config.targets.items():
         url = target.base_url
@@ -123,7 +122,7 @@ def _welcome(config: Config, address: str, operator: str, state: Path) -> None:
         )
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
-    upstreams = configured.other_upstreams(config, os.environ)
+    upstreams = configured.other_upstreams(config, os.environ, listen)
     for told in (configured.exposed(config), configured.twins(config), configured.without_effect(config), upstreams):
         for sentence in told.values():
             _say(f"  {sentence}")

@@ -10,6 +10,10 @@ from swarmgate.core.target import parse_target
 from swarmgate.core.target_errors import TARGET_REASONS, BadTarget
 
 DEFAULT_LISTEN = "127.0.0.1:8787"
+_CREDENTIAL = (
+    "carries a user or a password, which the gate does not send: a key stands in `keys` as env:NAME or file:PATH, and "
+    "`auth` says how it is sent: bearer, x-api-key or api-key"
+)
 _NO_URL = "is no base URL such as https://host[:port]/v1"
 
 
@@ -29,8 +33,12 @@ class Listen(NamedTuple):
     port: int
 
 
-def _base_url(text: object) -> BaseUrl:
-    """Read as callers' URLs are (core/target.py); a percent sign in a host would be one more spelling, or a zone that is dropped."""
+def read_base_url(text: object) -> BaseUrl:
+    """
+    Read as callers' URLs are (core/target.py); a percent sign in a host would be one more spelling, or a zone that is dropped.
+
+    Errors: `BadInput`, whose reason repeats nothing of it.
+    """
     url = text if isinstance(text, str) else ""
     if "?" in url or "#" in url:
         raise BadInput("", f"{_NO_URL}: it has a query or a fragment; leave it out")
@@ -41,7 +49,7 @@ def _base_url(text: object) -> BaseUrl:
         whose = "it" if bad.field == "url" else f"its {bad.field}"
         raise BadInput("", f"{_NO_URL}: {whose} {rule.partition(': ')[0]}") from None
     if credential is not None:
-        raise BadInput("", "carries a user or a password; keys stand in `keys`")
+        raise BadInput("", _CREDENTIAL)
     if "%" in url.split("/", 3)[2]:
         raise BadInput("", f"{_NO_URL}: its host has a percent sign; write the name or address itself, without a zone")
     return BaseUrl(target.scheme, target.host, target.port, path.rstrip("/"))
@@ -64,5 +72,5 @@ def _is_host(text: str) -> bool:
     return True
 
 
-BaseUrlText = Annotated[BaseUrl, BeforeValidator(_base_url)]
+BaseUrlText = Annotated[BaseUrl, BeforeValidator(read_base_url)]
 ListenText = Annotated[Listen, BeforeValidator(_listen)]

@@ -159,8 +159,24 @@ async def listen(folder: Path, make: Callable[[], Peer]) -> asyncio.Server:
     return await asyncio.get_running_loop().create_unix_server(make, sock=door)
 
 
+def runs(folder: Path) -> bool:
+    """Whether the data process of a state folder runs."""
+    try:
+        _door(folder).close()
+    except OSError:
+        return False
+    return True
+
+
 async def connect(folder: Path, make: Callable[[], Peer]) -> Peer:
     """The link to the data process of a state folder. Errors: OSError where none runs."""
+    door = _door(folder)
+    door.setblocking(False)
+    _, peer = await asyncio.get_running_loop().create_unix_connection(make, sock=door)
+    return peer
+
+
+def _door(folder: Path) -> socket.socket:
     with _Reach(folder) as name:
         door = socket.socket(socket.AF_UNIX)
         try:
@@ -168,9 +184,7 @@ async def connect(folder: Path, make: Callable[[], Peer]) -> Peer:
         except OSError:
             door.close()
             raise
-    door.setblocking(False)
-    _, peer = await asyncio.get_running_loop().create_unix_connection(make, sock=door)
-    return peer
+    return door
 
 
 class _Reach:

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-
 from swarmgate.cli.litellm.places import FOREIGN, PLACES, base_url, split
 from swarmgate.config import ANY_MODEL
-from swarmgate.config.addresses import BaseUrlText
+from swarmgate.config.addresses import read_base_url
 from swarmgate.core.errors import BadInput
 
 _FROM_ENVIRONMENT = "os.environ/"
@@ -42,7 +40,6 @@ _SAYS_NOTHING = {"id", "mode", "base_model", "description", "max_tokens", "max_i
 _READ_MODES = {"", "chat", "completion", "embedding", "responses"}
 _LONGEST = 120
 LARGEST_WINDOW = 100_000_000
-_url = TypeAdapter(BaseUrlText)
 
 
 class LeftOut(NamedTuple):
@@ -138,9 +135,9 @@ class Reader:
         if not url:
             raise BadInput("litellm_params.api_base", f"is missing: nobody knows where {word}/ is called")
         try:
-            _url.validate_python(url)
-        except ValidationError as error:
-            raise BadInput("litellm_params.api_base", error.errors()[0]["ctx"]["error"].reason) from None
+            read_base_url(url)
+        except BadInput as bad:
+            raise BadInput("litellm_params.api_base", bad.reason) from None
         return url
 
     def _variable(self, where: str, word: str, key: object) -> str:
