@@ -9,6 +9,7 @@ from test_triggers import TWO, sent_to, waits
 from wires import Bench
 
 from swarmgate.core.answer_times import FEW
+from swarmgate.core.prompt_size import PROMPT_BOUNDS
 
 
 def said(tokens):
@@ -62,6 +63,21 @@ def test_p14_many_answers_in_one_say_nothing_of_the_time_of_one_long_answer(seve
         end.data_received(said(40_000))
     ask(bench, max_tokens=4_096)
     assert 245_000 <= given_ms(bench) <= 248_000
+
+
+def test_what_long_prompts_take_to_be_read_is_not_given_to_short_ones():
+    """Times knew no prompts: 25 s for a long one gave 75 s to whoever asked a line of a target that hangs."""
+    long = {"max_tokens": 9, "messages": [{"content": "x" * 4 * (PROMPT_BOUNDS[0] + 1)}]}
+    bench = Bench(TWO)
+    warm(bench.gate)
+    for _ in range(FEW):
+        end = ask(bench, **long)
+        waits(bench, 25_000, 5_000)
+        end.data_received(said(9))
+    for asked, least_ms, most_ms in (({"max_tokens": 9}, 30_000, 32_000), (long, 75_000, 86_000)):
+        ask(bench, **asked)
+        assert least_ms <= given_ms(bench) <= most_ms
+        bench.dialler.opened[-1][0].data_received(said(9))
 
 
 def test_few_answers_say_nothing():

@@ -151,7 +151,7 @@ def granted(call: Call, event: Granted, now_ms: int) -> Commands:
     if call.rung_tries == 1:
         rung.retries.first_send(now_ms)
     if (call.checked or not call.streams) and call.times is not None:
-        call.content_ms = call.times.patience_ms(rung.target, rung.model or call.model, call.output)
+        call.content_ms = call.times.patience_ms(rung.target, rung.model or call.model, call.size, call.output)
     call.reserved_left = call.reserve
     call.delivered = False
     call.sent_ms = now_ms

@@ -125,7 +125,7 @@ def ended(call: Call, event: Ended, now_ms: int) -> Commands:
             rung.breaker.observe(outcome, call.size, call.sent_ms, now_ms)
         if output >= 0 and (call.checked or not call.streams) and call.times is not None:
             each = -(-output // call.choices)
-            call.times.seen(rung.target, rung.model or call.model, each, now_ms - call.sent_ms)
+            call.times.seen(rung.target, rung.model or call.model, call.size, each, now_ms - call.sent_ms)
         note = _new(Note, (call.attempt, None, used, outcome, True, call.rung))
         relay = () if call.committed else _RELAY
         return (*relay, *settle, note, *end(call, _ANSWERED, None))
@@ -139,7 +139,7 @@ def lost(call: Call, event: Lost, now_ms: int) -> Commands:
     observe(call, outcome, now_ms)
     if event.kind is LostKind.FIRST_CONTENT and (call.checked or not call.streams) and call.times is not None:
         rung = call.rungs[call.rung]
-        call.times.cut(rung.target, rung.model or call.model, call.output, call.content_ms)
+        call.times.cut(rung.target, rung.model or call.model, call.size, call.output, call.content_ms)
     if event.sent:
         settle = _settle(call, -1)
     else:

@@ -13,6 +13,7 @@ from swarmgate.core.effect import Effect
 from swarmgate.core.estimate import Charge, Outputs, charged
 from swarmgate.core.events import CLIENT_LEFT
 from swarmgate.core.patience import wait_ms
+from swarmgate.core.prompt_size import prompt_size
 from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, State, Step
 from swarmgate.lab import scenario as told
@@ -170,6 +171,7 @@ class Swarm:
             self._outputs.of(wanted.target, wanted.task_type),
         )
         call.streams, call.times, call.output = False, self._times, wanted.output_cap_tokens
+        call.size = prompt_size(wanted.prompt_tokens)
         return call
 
     def request(self, call: Call) -> Request:
