@@ -11,20 +11,12 @@ import typer
 from rich.console import Console
 
 from swarmgate.cli import descriptors
-from swarmgate.cli.configured import (
-    Secrets,
-    exposed,
-    other_upstreams,
-    out_of_reach,
-    twins,
-    unpriced_targets,
-    without_contact,
-    without_effect,
-)
+from swarmgate.cli.configured import Secrets
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.up import state_folder
+from swarmgate.cli.warned import WARNINGS, Asked, Warned, warned
 from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError
 from swarmgate.core.compiler import OF_TOKENS, Compiled, Published, Unit
@@ -32,23 +24,18 @@ from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
 from swarmgate.core.routing import Budget
 from swarmgate.stores.journal.in_force import StandingLimit, standing
-from swarmgate.wiring import limits, plan, unpriced_models
+from swarmgate.wiring import limits, plan
 
 EXAMPLE = "Example: swarmgate check gate.toml --json"
 LITTLE_PERCENT = 25  # below it a limit is said to yield little
 KINDS = {BudgetKind.LEVEL: "bucket", BudgetKind.LEASES: "slots", BudgetKind.COUNTER: "counter"}
-_MISSING = "the environment has no {}; `swarmgate up` needs it"
 SECTIONS = (
     "problems",
+    "warnings",
     "missing",
     "connections",
-    "unpriced",
-    "without_effect",
-    "out_of_reach",
-    "without_contact",
+    *WARNINGS,
     "standing",
-    "exposed",
-    "same_key",
     "identity",
     "limits",
 )  # of what programs get
@@ -129,51 +116,54 @@ class _Found(NamedTuple):
         """Why it cannot be served on this machine, though another may."""
         return descriptors.refused(self.config.connections, len(self.config.targets))
 
+    @property
+    def warnings(self) -> list[Warned]:
+        """Everything that is said of it, in the order in which people read it."""
+        return [
+            *(Warned("connections", "connections", sentence) for sentence in self.refused),
+            *_missing(self.missing),
+            *warned(Asked(self.config, os.environ, self.config.listen)),
+            *(Warned("standing", one.budget, _stands(one)) for one in self.over),
+            *(Warned("yields_little", row.of, _little(row)) for row in self.rows if _yields_little(row)),
+        ]
+
     def as_json(self) -> dict[str, Sequence[object]]:
         """For programs, by `SECTIONS`."""
-        told: tuple[Sequence[object], ...] = (
-            [],
-            self.missing,
-            self.refused,
-            unpriced_models(self.config),
-            list(without_effect(self.config)),
-            list(out_of_reach(self.config)),
-            list(without_contact(self.config)),
-            [one._asdict() for one in self.over],
-            list(exposed(self.config)),
-            list(twins(self.config)),
-            self.config.access.identity,
-            [row.as_json() for row in self.rows],
-        )
-        return dict(zip(SECTIONS, told, strict=True))
+        warnings = self.warnings
+        told: dict[str, Sequence[object]] = {
+            "problems": [],
+            "warnings": [one._asdict() for one in warnings],
+            "missing": self.missing,
+            "connections": self.refused,
+            **{kind: [one.name for one in warnings if one.kind == kind] for kind in WARNINGS},
+            "standing": [one._asdict() for one in self.over],
+            "identity": self.config.access.identity,
+            "limits": [row.as_json() for row in self.rows],
+        }
+        return {name: told[name] for name in SECTIONS}
 
 
 def _show(file: Path, found: _Found) -> None:
-    config = found.config
+    identity = found.config.access.identity
     print(f"{file}: no mistakes{', but this machine cannot serve it' * bool(found.refused)}")
-    if config.access.identity:
-        print(f"a call that does not say its {', '.join(config.access.identity)} is refused")
-    for sentence in found.refused:
-        print(sentence)
-    for name in found.missing:
-        print(_MISSING.format(name))
-    for name in unpriced_models(config):
-        print(f"no price is known for {name}; where a cap in money holds it is refused, until [prices] tells one")
-    for told in (exposed(config), twins(config), without_effect(config), out_of_reach(config), without_contact(config)):
-        for sentence in told.values():
-            print(sentence)
-    for sentence in (*unpriced_targets(config).values(), *other_upstreams(config, os.environ, config.listen).values()):
-        print(sentence)
-    for one in found.over:
-        said = f"{one.amount:,}{_per(one.window_ms)}"
-        print(f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}")
-    for row in filter(_yields_little, found.rows):
-        print(_little(row))
+    if identity:
+        print(f"a call that does not say its {', '.join(identity)} is refused")
+    for one in found.warnings:
+        print(one.sentence)
     Console().print(
         _table(found.rows)
         if found.rows
         else "There are no limits of models or callers: all of their calls are let through."
     )
+
+
+def _missing(names: list[str]) -> list[Warned]:
+    return [Warned("missing", name, f"the environment has no {name}; `swarmgate up` needs it") for name in names]
+
+
+def _stands(one: StandingLimit) -> str:
+    said = f"{one.amount:,}{_per(one.window_ms)}"
+    return f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}"
 
 
 def _yields_little(row: Yield) -> bool:
@@ -225,13 +215,15 @@ def _number(value: float) -> str:
 
 
 def _refuse(error: FileError, missing: list[str], *, as_json: bool) -> None:
+    warnings = _missing(missing)
     if as_json:
         problems = [problem._asdict() for problem in error.problems]
-        print(json.dumps({**{name: [] for name in SECTIONS}, "problems": problems, "missing": missing}, indent=2))
+        told = {"problems": problems, "warnings": [one._asdict() for one in warnings], "missing": missing}
+        print(json.dumps({**{name: [] for name in SECTIONS}, **told}, indent=2))
         return
     print(error, file=sys.stderr)
-    for name in missing:
-        print(_MISSING.format(name), file=sys.stderr)
+    for one in warnings:
+        print(one.sentence, file=sys.stderr)
 
 
 def _table(rows: list[Yield]) -> Listing:

@@ -14,6 +14,8 @@ from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.itself import itself
 from swarmgate.cli.undumped import leave_no_dump
+from swarmgate.cli.unpriced import uncounted_costs
+from swarmgate.cli.warned import Asked, warned
 from swarmgate.config import Config, Listen, load
 from swarmgate.config.problems import FileError, Problem
 from swarmgate.control import data, token
@@ -21,6 +23,7 @@ from swarmgate.core.errors import BadInput
 from swarmgate.core.record import Call
 from swarmgate.engine.loops import new_event_loop
 
+_FOR_CHECK = frozenset({"out_of_reach", "without_contact"})  # nothing that changes from start to start
 EXAMPLE = "Example: OPENAI_API_KEY=... swarmgate up --port 8787"
 
 
@@ -47,6 +50,8 @@ def up(
     listen = read.listen if port is None else Listen(read.listen.host, port)
     for why in itself(read, listen).values():
         raise _refused(why)
+    for why in uncounted_costs(read).values() if config is None else ():
+        _say(why)
     folder = state or state_folder(listen)
     setting = data.Setting(
         listen,
@@ -122,10 +127,9 @@ def _welcome(config: Config, listen: Listen, operator: str, state: Path) -> None
         )
     for host, pin in config.resolve.items():
         _say(f"  {host} is dialled at {pin.address}:{pin.port}, whatever DNS says")
-    upstreams = configured.other_upstreams(config, os.environ, listen)
-    for told in (configured.exposed(config), configured.twins(config), configured.without_effect(config), upstreams):
-        for sentence in told.values():
-            _say(f"  {sentence}")
+    for one in warned(Asked(config, os.environ, listen)):
+        if one.kind not in _FOR_CHECK:
+            _say(f"  {one.sentence}")
     if operator:
         _say(f"operators: http://{operator}, token in {state / token.FILE}; ledger: {state}")
     print("\n".join(configured.exports(config, address)), flush=True)
