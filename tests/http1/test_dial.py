@@ -16,7 +16,7 @@ from eventually import eventually
 from swarmgate.http1.dial import Dialler, Endpoint
 from swarmgate.http1.faults import Fault
 from swarmgate.http1.sweep import Sweep
-from swarmgate.http1.tls import MAX_HANDSHAKES, MAX_PER_NAME, Handshakes, client_context
+from swarmgate.http1.tls import MAX_HANDSHAKES, MAX_PER_NAME, client_context
 from swarmgate.http1.upstream_end import UpstreamEnd
 
 NAMES = {"expired": "old", "signed by itself": "own"}  # of the certificates
@@ -283,26 +283,6 @@ def test_a_silent_target_does_not_hold_up_the_handshakes_of_others(loop_name, ce
             closing.close()
 
     run(loop_name, scenario)
-
-
-def test_a_handshake_that_waits_gives_its_turn_back():
-    async def scenario():
-        handshakes, begun, released = Handshakes(), [], asyncio.Event()
-
-        async def handshake():
-            begun.append(1)
-            await released.wait()
-            return "done"
-
-        tasks = [asyncio.ensure_future(handshakes.run("one", handshake)) for _ in range(3)]
-        await eventually(lambda: len(begun) == MAX_PER_NAME)
-        await eventually(lambda: len(begun) == 3)
-        released.set()
-        assert await asyncio.gather(*tasks) == ["done"] * 3
-        tasks.clear()
-        assert len(handshakes._names) == 0
-
-    run("asyncio", scenario)
 
 
 def test_no_context_is_weaker_than_the_default():

@@ -17,6 +17,7 @@ from swarmgate.http1.tls import Handshakes
 from swarmgate.http1.upstream_end import UpstreamEnd
 
 CONNECT_S: Final = 5.0
+GOODBYE_S: Final = 1.0  # that a target may take to answer the end of TLS; its connection counts until then
 MAX_ADDRESSES: Final = 3
 
 
@@ -45,14 +46,6 @@ class Early(asyncio.Protocol):
     def connection_lost(self, _exc: Exception | None) -> None:
         """The connection's."""
         self.heard = True
-
-
-class Opened(NamedTuple):
-    """A connection that is verified: in clear text, by its TLS, and what came early."""
-
-    clear: asyncio.Transport
-    tls: asyncio.Transport
-    early: Early
 
 
 class Dialler:
@@ -90,6 +83,15 @@ class Dialler:
         outcome(await self._open(endpoint, make))
 
     async def _open(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd]) -> UpstreamEnd | Fault:
+        if endpoint.tls is None:
+            return await self._open_in_time(endpoint, make)
+        turn = await self._handshakes.turn(endpoint.server_name or "".join(endpoint.addresses[:1]))
+        try:  # what it waited was our doing, not the target's
+            return await self._open_in_time(endpoint, make)
+        finally:
+            turn.end()
+
+    async def _open_in_time(self, endpoint: Endpoint, make: Callable[[], UpstreamEnd]) -> UpstreamEnd | Fault:
         refused = Fault.CONNECT_REFUSED
         try:
             async with asyncio.timeout(self._connect_s):
@@ -102,25 +104,24 @@ class Dialler:
             return Fault.CONNECT_TIMEOUT
         except ssl.SSLCertVerificationError:
             return Fault.UNTRUSTED
-        except OSError:  # ssl.SSLError is one
+        except (OSError, UnicodeError):  # ssl.SSLError is one; and a name that TLS cannot say
             return refused
 
     async def _secure(
         self, endpoint: Endpoint, tls: ssl.SSLContext, make: Callable[[], UpstreamEnd], link: socket.socket
     ) -> UpstreamEnd:
         name = endpoint.server_name or endpoint.addresses[0]
-        links = [link]
-        opened: list[Opened] = []  # who is cancelled may have had its turn, or all of its handshake
+        # from now on the socket is the loop's, which closes it whatever becomes of this
+        clear, _ = await self._loop.create_connection(asyncio.Protocol, sock=link)
+        early = Early()
         try:
-            await self._handshakes.run(name, lambda: self._shake_hands(links, opened, tls, name))
+            transport = await self._loop.start_tls(
+                clear, early, tls, server_hostname=name, ssl_shutdown_timeout=GOODBYE_S
+            )
         except BaseException:
-            for left in links:
-                left.close()
-            for one in opened:
-                one.clear.abort()
+            clear.abort()
             raise
-        clear, transport, early = opened[0]
-        if transport.is_closing() or early.heard:
+        if transport is None or transport.is_closing() or early.heard:
             clear.abort()
             raise ConnectionResetError("the target ended the connection, or spoke first")
         read_tls_in_small_steps(clear, transport)
@@ -134,21 +135,6 @@ class Dialler:
             return (await self._loop.create_connection(make, sock=link))[1]
         end: UpstreamEnd = (await self._loop.create_connection(lambda: SmallReads(make()), sock=link))[1].end
         return end
-
-    async def _shake_hands(
-        self, links: list[socket.socket], opened: list[Opened], tls: ssl.SSLContext, name: str
-    ) -> None:
-        # from now on the socket is the loop's, which closes it whatever becomes of this
-        clear, _ = await self._loop.create_connection(asyncio.Protocol, sock=links.pop())
-        early = Early()
-        try:
-            transport = await self._loop.start_tls(clear, early, tls, server_hostname=name)
-        except BaseException:
-            clear.abort()
-            raise
-        if transport is None:
-            raise ConnectionResetError("the target ended the connection")
-        opened.append(Opened(clear, transport, early))
 
     async def _connect(self, endpoint: Endpoint) -> socket.socket:
         """The first address that answers; each gets its share of the limit, so that one dead address costs no more."""

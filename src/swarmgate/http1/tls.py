@@ -3,22 +3,19 @@ TLS both ways: towards targets verified and named, with no switch that a caller 
 with the operator's certificate.
 
 Here live the one context that all dials share (building it costs tens of milliseconds: the trust store is read) and the
-turns in which handshakes run. A handshake is CPU time on the loop, so few run at once; one that waits for its peer uses
-none, so it gives its turn back: a silent target must not hold up the others.
+turns in which handshakes begin. A handshake is half a millisecond of the loop, so few begin at once. One that waits for its
+peer takes none, so it gives its turn back: neither a silent target nor one that is far away must hold up the others.
 """
 
 import asyncio
 import ssl
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-MAX_HANDSHAKES: Final = 4
-MAX_PER_NAME: Final = 2
-TURN_S: Final = 0.25
-
-T = TypeVar("T")
+MAX_HANDSHAKES: Final = 16  # 320 a second, where targets answer late
+MAX_PER_NAME: Final = 8
+TURN_S: Final = 0.05
 
 
 def client_context(extra_ca: Path | None = None) -> ssl.SSLContext:
@@ -66,23 +63,39 @@ def renew(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     context.load_cert_chain(certificate, key, password="")  # nobody could type one
 
 
+class DialTurn:
+    """It ends with its dial, or after TURN_S."""
+
+    __slots__ = ("_held", "_timer")
+
+    def __init__(self, *held: asyncio.Semaphore) -> None:
+        self._held = held
+        self._timer = asyncio.get_running_loop().call_later(TURN_S, self.end)
+
+    def end(self) -> None:
+        """Let the next one begin."""
+        held, self._held = self._held, ()
+        self._timer.cancel()
+        for one in held:
+            one.release()
+
+
 class Handshakes:
-    """At most MAX_HANDSHAKES take their turn at once, MAX_PER_NAME of them for one name; a turn lasts TURN_S at most."""
+    """At most MAX_HANDSHAKES have their turn at once, MAX_PER_NAME of them for one name."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(MAX_HANDSHAKES)
         self._names: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def run(self, name: str, handshake: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What the handshake returns or raises; cancelled with its caller."""
+    async def turn(self, name: str) -> DialTurn:
+        """Wait for a turn; whoever has it ends it."""
         mine = self._names.get(name)
         if mine is None:
             mine = self._names[name] = asyncio.Semaphore(MAX_PER_NAME)
-        async with mine, self._turns:
-            task = asyncio.get_running_loop().create_task(handshake(), name=f"handshake {name}")
-            try:
-                await asyncio.wait({task}, timeout=TURN_S)
-            except asyncio.CancelledError:
-                task.cancel()
-                raise
-        return await task
+        await mine.acquire()
+        try:
+            await self._turns.acquire()
+        except BaseException:
+            mine.release()
+            raise
+        return DialTurn(mine, self._turns)
