@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from swarmgate.control.pricing import Pricer
-from swarmgate.core.price import MOST_TOKENS, NO_COUNT
+from swarmgate.core.price import MOST_TOKENS, NO_COUNT, flat_cost
 from swarmgate.stores.journal import rows
 from swarmgate.stores.sql.changes import Changes, Values
 from swarmgate.stores.sql.tables import CEILING, DOUBTFUL
@@ -75,8 +75,9 @@ class Gathering:
         """Whatever is open now has no end."""
         for intent in list(self._open.intents.values()):
             fate = UNRECORDED if intent.seq < self._open.gap_seq else CRASH
-            self._complete(intent, {"fate": fate, "kind": fate, "ended_ms": at_ms})
-            self._count(intent, at_ms, (1, 0, 0, 0, 0, 0, 1, 0, 0))
+            cost = flat_cost(intent.flat_micro, is_answered=False)
+            self._complete(intent, {"fate": fate, "kind": fate, "ended_ms": at_ms, "cost_micro": cost})
+            self._count(intent, at_ms, (1, 0, 0, 0, 0, 0, int(cost is None), 0, 0))
             self._end_call(intent.call, at_ms, (fate, ""), intent.attempt)
         self._open.intents.clear()
 
@@ -127,8 +128,8 @@ class Gathering:
             self._event(
                 row, DOUBTFUL, row.call, row.target, "usage", told="no number, or more than the call can have used"
             )
-        cost = None
-        if prompt is not None and output is not None:
+        cost = flat_cost(row.flat_micro, is_answered=row.kind == ANSWERED)
+        if cost is None and prompt is not None and output is not None:
             cost = self._price(row.target, row.model, prompt, output, cached or 0, row.at_ms)
         if intent is not None:
             used = {"prompt_tokens": prompt, "output_tokens": output, "cached_tokens": cached, "cost_micro": cost}

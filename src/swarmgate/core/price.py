@@ -77,6 +77,15 @@ def cost_micro(price: Price | None, used: Used) -> int | None:
     return price.request_micro - -total // MILLION
 
 
+def flat_cost(flat_micro: int, *, is_answered: bool) -> int | None:
+    """
+    What a call costs that does not go by its tokens (-1 = it does); None = that is not known.
+
+    One that failed may be billed or not; what nobody bills costs nothing however it ended.
+    """
+    return flat_micro if not flat_micro or (flat_micro > 0 and is_answered) else None
+
+
 def at(rate: Rate, prompt: int) -> int:
     """The micro-units for a million tokens of a call with a prompt of that size."""
     micro = rate[0][1]

@@ -222,6 +222,7 @@ class Call:
         "denied",
         "effect",
         "end",
+        "flat_micro",
         "form",
         "id",
         "keyed",
@@ -297,6 +298,9 @@ class Call:
     money: int  # micro-units that it will probably cost where it stands; 0 = nobody counts
     spent: int  # micro-units that it has cost by now, as far as an answer that is not whole tells
     costs: tuple[int, ...]  # what `money` is at each rung, -1 = not known; () = nobody counts
+    flat_micro: (
+        int  # what it costs whatever it uses, 0 = nobody bills such a call; -1 = it goes by its tokens, or nobody knows
+    )
     context_tokens: int  # what it may grow to
     size: int  # of its prompt, as core/prompt_size.py tells them apart; 0 of one that nobody read
     asked_tokens: int  # of its prompt, as estimated, whatever of it counts; 0 = nobody read it, or nobody bills it
@@ -365,6 +369,7 @@ class Call:
         self.streams = True
         self.choices = 1
         self.rung = self.attempt = self.retries = self.rung_tries = self.asks = self.asked_ms = self.asked_turn = 0
+        self.flat_micro = -1
         self.size = self.prompt = self.reserve = self.spared = self.money = self.spent = self.output = 0
         self.context_tokens = self.least_tokens = self.asked_tokens = self.likely_tokens = 0
         self.reserved_left = self.old_tokens = self.sent_ms = self.queued_ms = self.alarm_ms = self.listens_until_ms = 0

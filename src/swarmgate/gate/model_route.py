@@ -175,7 +175,7 @@ class ModelRoutes:
         peeked = relay.peeked
         assert peeked is not None
         relay.call = call = self._call(relay, peeked, rungs, scope)
-        if call.caps is not None and is_capped(call) and not self._reserve(relay, call, peeked):
+        if call.caps is not None and call.flat_micro and is_capped(call) and not self._reserve(relay, call, peeked):
             self.desk.decline(relay, call, Reason.POLICY_PRICE_UNKNOWN, f"Model: {call.model}.", "model")
         elif call.money and (lost := self.desk.exchanges.till.refuses(call)) is not None:
             self.desk.decline(relay, call, lost)
@@ -226,7 +226,10 @@ class ModelRoutes:
                 call.least_tokens = least_tokens(peeked, rungs[0])
         else:
             call.prompt = prompt
-            call.asked_tokens = prompt if surface == EMBEDDINGS else 0  # nobody bills a count of tokens
+            if surface == EMBEDDINGS:
+                call.asked_tokens = prompt
+            else:
+                call.flat_micro = 0  # nobody bills a count of tokens
         call.size = bisect_left(PROMPT_BOUNDS, call.asked_tokens)  # `prompt_size`, a call less per call
         if call.form:
             call.too_small = too_small(call, desk.served.cell_of)

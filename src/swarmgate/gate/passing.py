@@ -195,7 +195,8 @@ class Passing(Streaming):
             call.wait_until_ms = now_ms + wait_ms(identity.wait_ms, identity.timeout_ms, read_ms)
             if listens := listens_ms(read_ms, streams=False):
                 call.listens_until_ms = now_ms + listens
-            if not desk.exchanges.till.reserve_unread(call, self.errand.path.partition(b"?")[0].decode()):
+            path, dialect = self.errand.path.partition(b"?")[0].decode(), self.errand.target.dialect
+            if not desk.exchanges.till.reserve_unread(call, dialect, self._head.method.decode(), path):
                 desk.decline(self, call, Reason.POLICY_PRICE_UNKNOWN, _unpriced(self.errand))
                 return
             if (lost := desk.exchanges.till.refuses(call)) is not None:

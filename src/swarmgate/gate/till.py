@@ -15,6 +15,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.core.record import Call, Rung
 from swarmgate.facts.prices import PriceBook
 from swarmgate.gate.target import ModelTarget
+from swarmgate.providers.dialect import Dialect
 
 UNKNOWN: Final = -1
 _FREE: Final = Price(((0, 0),), ((0, 0),))
@@ -47,17 +48,22 @@ class Till:
         call.money = max(1, costs[0])
         return costs[0] != UNKNOWN
 
-    def reserve_unread(self, call: Call, path: str) -> bool:
+    def reserve_unread(self, call: Call, dialect: Dialect, method: str, path: str) -> bool:
         """
-        The same of a request that nobody reads: it costs what the operator says that one of its path costs.
+        The same of a request that nobody reads: it costs what the operator says that one of its path costs, else nothing if
+        its provider bills no such request.
 
         A price for tokens alone says nothing of it, unless the tokens are free: that is one's own machine.
         """
-        if not is_capped(call):
-            return True
         price = self._prices.own(path.lstrip("/"), call.rungs[call.rung].target)
-        call.money = max(1, price.request_micro) if price is not None else 1
-        return price is not None and (price.request_micro > 0 or price == _FREE)
+        if price is not None and (price.request_micro > 0 or price == _FREE):
+            call.flat_micro = price.request_micro
+        elif dialect.bills_nothing(method, path):
+            call.flat_micro = 0
+            return True
+        if is_capped(call):
+            call.money = max(1, call.flat_micro)
+        return call.flat_micro >= 0 or not call.money
 
     def cost(self, call: Call, provider: str, usage: tuple[int, int], cached: tuple[int, int]) -> int:
         """Micro-units that an answer cost (`gate/taps.py`: Usage, Cached); UNKNOWN charges what was reserved."""

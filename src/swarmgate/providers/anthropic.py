@@ -45,5 +45,9 @@ DIALECT: Dialect = Dialect(
     ),
     charge=TokenCharge(counts_cached=False),  # of most models; output counts as it is generated, not as max_tokens
     counts_by=CountsBy.ORGANISATION,
+    unbilled=(
+        "GET /v1",
+        "HEAD /v1",
+    ),  # models, batches, files and reports are read for nothing; `count_tokens` is read by the gate
     telltales=("anthropic-organization-id", "anthropic-ratelimit-requests-limit", "anthropic-ratelimit-tokens-limit"),
 )

@@ -35,5 +35,6 @@ DIALECT: Dialect = Dialect(
     errors_in_200=("error", "response.error"),
     charge=TokenCharge(reserves_output=True),
     counts_by=CountsBy.RESOURCE,
+    unbilled=("GET /v1", "HEAD /v1"),  # as OpenAI's: what it has or made is read for nothing
     telltales=("x-ms-region", "apim-request-id", "x-ms-deployment-name", "azureml-model-session"),
 )

@@ -102,7 +102,8 @@ class Dialect:
     `injects_usage`: a stream counts its tokens only if `stream_options.include_usage` asks for it. The first of `rates`
     weighs keys. `errors_in_200` are the places where a body or an event of a 200 may hold an error, as dotted paths.
     `error_header` holds an error's type. `telltales` are headers by which a pasted answer is recognised.
-    `counts_models`: a refusal of one model says nothing of the others.
+    `counts_models`: a refusal of one model says nothing of the others. `unbilled` are requests that it bills nobody for,
+    of those that the gate does not read: `METHOD /path`, and what is below it.
     """
 
     name: str
@@ -122,6 +123,12 @@ class Dialect:
     counts_by: CountsBy = CountsBy.ACCOUNT
     counts_models: bool = True
     telltales: tuple[str, ...] = ()
+    unbilled: tuple[str, ...] = ()
+
+    def bills_nothing(self, method: str, path: str) -> bool:
+        """Whether it bills nobody for such a request."""
+        asked = f"{method} {path.rstrip('/')}/"
+        return any(asked.startswith(f"{one}/") for one in self.unbilled)
 
     @property
     def remaining_names(self) -> frozenset[bytes]:

@@ -34,5 +34,10 @@ DIALECT: Dialect = Dialect(
     errors_in_200=("error", "response.error"),  # the second: a `response.failed` event
     charge=TokenCharge(),  # 534 recorded calls: characters / 4 and one a message; tools, max_tokens and output take nothing
     counts_by=CountsBy.ORGANISATION,
+    unbilled=(
+        "GET /v1",
+        "HEAD /v1",
+        "POST /v1/moderations",
+    ),  # what it has or made is read for nothing (its pricing page names tokens, images, minutes, sessions, storage)
     telltales=("openai-processing-ms", "openai-version", "openai-organization"),
 )

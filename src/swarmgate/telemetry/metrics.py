@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from swarmgate.core.callers import AGENT, KEY
-from swarmgate.core.price import MOST_TOKENS, NO_COUNT
+from swarmgate.core.price import MOST_TOKENS, NO_COUNT, flat_cost
 from swarmgate.stores.journal import rows
 from swarmgate.telemetry import names
 from swarmgate.telemetry.registry import Registry
@@ -87,6 +87,10 @@ class Metrics:
             self._ended(row, row.end, row.end_reason)
 
     def _priced(self, row: rows.Note) -> None:
+        flat_micro = flat_cost(row.flat_micro, is_answered=row.kind == ANSWERED)
+        if flat_micro is not None:
+            self._paid(row, flat_micro)
+            return
         if row.prompt_tokens < 0 and row.output_tokens < 0:
             return
         prompt, output, cached = (
@@ -96,7 +100,10 @@ class Metrics:
         if cost_micro is None:
             self.registry.add(names.UNPRICED, row.target, row.model)
         else:
-            self.registry.add(names.COST, row.team, row.target, row.model, row.task_type, amount=cost_micro)
+            self._paid(row, cost_micro)
+
+    def _paid(self, row: rows.Note, micro: int) -> None:
+        self.registry.add(names.COST, row.team, row.target, row.model, row.task_type, amount=micro)
 
     def _end(self, row: rows.End) -> None:
         self._ended(row, row.end, row.reason)

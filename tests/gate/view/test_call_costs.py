@@ -12,7 +12,8 @@ from swarmgate.gate.view.calls import Costs
 
 
 def a_call(model="", asked="gpt-4o-mini"):
-    return SimpleNamespace(rungs=(SimpleNamespace(model=model, target="up"),), rung=0, model=asked)
+    rungs = (SimpleNamespace(model=model, target="up"),)
+    return SimpleNamespace(rungs=rungs, rung=0, model=asked, flat_micro=-1, end=None)
 
 
 def test_the_public_list_is_read_aside_and_once(monkeypatch):

@@ -22,6 +22,7 @@ from swarmgate.gate.egress.chains import Chains
 from swarmgate.gate.egress.fetch import MOST_HELD_BYTES
 from swarmgate.gate.egress.hosts import Destination, Hosts
 from swarmgate.gate.egress.plan import EgressPlan
+from swarmgate.gate.egress.requests import is_plain
 from swarmgate.gate.egress.shadow import Shadow
 from swarmgate.gate.egress.signals import stated
 from swarmgate.gate.identity import Identity
@@ -90,6 +91,8 @@ class EgressDesk:
             forward, errand.place, errand.identity, min(forward.size, MOST_HELD_BYTES), errand.scope
         )
         call.effect = Effect.WRITE if forward.streams else errand.effect
+        if is_plain(forward.asked[0], forward.fields, errand.url):
+            call.flat_micro = 0
         try:
             self._begin(forward, call)
         except BadInput as bad:

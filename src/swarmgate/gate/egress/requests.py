@@ -1,9 +1,11 @@
 """The request that a host sees: the caller's own headers, without what was said to the gate, and our hop."""
 
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes
 
+from swarmgate.core.effect import READ_METHODS
 from swarmgate.core.idempotency import HEADER
 from swarmgate.core.scope import SHOWS_KEY
 from swarmgate.core.target import ParsedUrl
@@ -21,6 +23,10 @@ _AGENT: Final = b"user-agent"
 IDEMPOTENCY: Final = HEADER.encode()
 # An agent's key for the gate is nobody else's, in base64 either.
 _MAYBE_OURS: Final = frozenset({b"authorization", b"x-api-key", b"api-key"})
+_TO_THE_GATE: Final = frozenset({b"proxy-authorization", b"proxy-authenticate"})
+_SAYS_WHO: Final = frozenset(
+    {"key", "appid", "app_id", "client_id", "sig"}
+)  # in a query, beside what is called as headers are
 _WITH_BODY: Final = frozenset({b"POST", b"PUT", b"PATCH"})
 
 
@@ -31,6 +37,9 @@ class Manners(NamedTuple):
     traces: bool = False
     bare: bool = False  # without credentials
     key: bytes = b""  # of a write, made from agent, task and operation, for a host that honours such keys
+
+
+_ANY: Final = Manners()
 
 
 def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | None, *, chunked: bool) -> bytes:
@@ -48,6 +57,23 @@ def render(head: RequestHead, url: ParsedUrl, manners: Manners, length: int | No
         length = 0
     authority = url.target.authority.encode()
     return request_head(head.method, url.origin_form.encode(), authority, headers, length=length, chunked=chunked)
+
+
+def is_plain(method: bytes, fields: Mapping[bytes, bytes], url: ParsedUrl) -> bool:
+    """
+    Whether nobody can bill anybody for a request: it only reads, and nothing in it says who asks.
+
+    What is shown to the gate alone does not go along. A key may stand in a body: who sends one is not plain.
+    """
+    if method.decode("latin-1") not in READ_METHODS or url.credential is not None:
+        return False
+    names = [name.lower() for name, _ in parse_qsl(url.origin_form.partition("?")[2], keep_blank_values=True)]
+    if any(name in _SAYS_WHO or is_credential(name.encode()) for name in names):
+        return False
+    return not any(
+        is_credential(name) and name not in _TO_THE_GATE and not _stays(name, value, _ANY)
+        for name, value in fields.items()
+    )
 
 
 def _stays(name: bytes, value: bytes, manners: Manners) -> bool:

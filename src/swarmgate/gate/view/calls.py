@@ -10,8 +10,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
+from swarmgate.core.commands import End
 from swarmgate.core.errors import BadInput
-from swarmgate.core.price import Used, cost_micro
+from swarmgate.core.price import Used, cost_micro, flat_cost
 from swarmgate.core.record import Call, State
 from swarmgate.core.scope import Scope
 from swarmgate.facts.prices import PriceBook, is_read, listed
@@ -103,6 +104,9 @@ class Costs:
 
     def of(self, call: Call, usage: tuple[int, int]) -> int | None:
         """Micro-dollars; None where nobody knows the price, or the usage."""
+        flat_micro = flat_cost(call.flat_micro, is_answered=call.end is End.ANSWERED)
+        if flat_micro is not None:
+            return flat_micro
         rung = call.rungs[call.rung]
         model, used = rung.model or call.model, Used(*usage)
         if min(usage) < 0 or not model:

@@ -148,6 +148,7 @@ class FileJournal:
                 call.trace,
                 charges,
                 call.client_request_id,
+                call.flat_micro,
             )
         )
         if charges and self._said.is_low:

@@ -42,7 +42,8 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=INTENT)
     An attempt is about to leave: who caused it, where it goes, with which key, under which limits.
 
     `revision` is the policy in force (the number of the newest `Revision`). `prompt` and `reserve` are the units taken and
-    reserved. `charges` are units that counters took (budget, units): what a restart must not grant again.
+    reserved. `charges` are units that counters took (budget, units): what a restart must not grant again. `flat_micro` is
+    what it costs whatever it uses, 0 = nobody bills it, -1 = it goes by its tokens, or nobody knows.
     """
 
     seq: int
@@ -69,6 +70,7 @@ class Intent(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=INTENT)
     trace: str = ""
     charges: tuple[tuple[str, int], ...] = ()
     client_request_id: str = ""
+    flat_micro: int = -1
 
 
 class Done(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=DONE):
@@ -138,6 +140,7 @@ class Note(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="note"):
     charges: tuple[tuple[str, int], ...] = ()
     estimated: bool = False
     client_request_id: str = ""
+    flat_micro: int = -1
 
 
 class Blocked(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -363,4 +366,5 @@ def noted(done: Done, intent: Intent | None) -> Note:
         done.end_reason,
         estimated=done.estimated,
         client_request_id=said.client_request_id,
+        flat_micro=said.flat_micro,
     )
