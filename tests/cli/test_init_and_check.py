@@ -283,7 +283,8 @@ def test_check_shows_what_an_operator_has_set_over_the_file(tmp_path):
     kept.save()
     state = "--state", str(tmp_path)
     (row,) = json.loads(run("check", str(file), *state, "--json").stdout)["standing"]
-    assert row == {"budget": name, "amount": 300, "window_ms": 60_000, "author": "ann", "reason": "they asked"}
+    told = {"budget": name, "amount": 300, "window_ms": 60_000, "author": "ann", "reason": "they asked"}
+    assert row == told | {"unit": "requests"}
     assert (
         "300 per 60s stands over the file until a restart; ann set it: they asked"
         in run("check", str(file), *state).stdout

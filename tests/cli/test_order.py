@@ -18,7 +18,11 @@ CONFIGURATION = """
 base_url = "http://127.0.0.1:9/v1"
 keys = { only = "env:KEY" }
 limits = ["600 per 60s", "4 concurrent"]
+[teams.lab]
+agents = ["*"]
+limits = ["5 USD per 1d"]
 """
+MONEY = "team lab: USD per 86400s"
 BUDGET = "up: requests per 60s"
 
 
@@ -69,7 +73,7 @@ def states(gate):
 def test_a_target_is_paused_and_goes_on(gate):
     changed = order(gate, "pause", "up")
     assert [one["budget"] for one in changed] == [BUDGET, "up: concurrent"]
-    assert {state for state, *_ in states(gate).values()} == {"paused"}
+    assert {states(gate)[one["budget"]][0] for one in changed} == {"paused"}
     assert order(gate, "pause", "up") == []
     order(gate, "resume", "up")
     assert "paused" not in {state for state, *_ in states(gate).values()}
@@ -81,6 +85,15 @@ def test_a_limit_changes_in_force(gate):
     assert second["revision"] == first["revision"] + 1
     assert second["policy"] == first["policy"] + 1
     assert states(gate)[BUDGET][1:] == (90, 30_000)
+
+
+def test_a_limit_in_money_is_said_in_dollars(gate):
+    for said, micro in (("2.50", 2_500_000), ("1_000", 1_000_000_000), ("5", 5_000_000)):
+        order(gate, "limit", MONEY, said)
+        assert states(gate)[MONEY][1] == micro
+    order(gate, "limit", MONEY, "2.50")
+    said = call("check", str(gate[0].parent / "gate.toml"), "--state", str(gate[0])).output
+    assert f"{MONEY}: 2.5 USD per 86400s stands over the file until a restart" in said
 
 
 def test_people_see_a_table(gate):
@@ -101,6 +114,9 @@ def test_people_see_a_table(gate):
         (("limit", "up", "5"), "several limits"),
         (("limit", BUDGET, "0"), "at least 1"),
         (("limit", BUDGET, "5", "--per", "soon"), "--per"),
+        (("limit", BUDGET, "2.50"), "amount: '2.50' is no amount of requests"),
+        (("limit", BUDGET, "many"), "amount: 'many' is no amount"),
+        (("limit", MONEY, "0"), "at least 1"),
         (("limit", BUDGET, "5", "--per", "0s"), "--per: is no time; without it the window stays"),
         (("limit", BUDGET, "5", "--per", "2h"), "another kind"),
     ],

@@ -58,7 +58,7 @@ async def orders_change_the_gate(gate):
     assert [block["revision"] for block in deferred.said["error"]["deferral"]["blocking"]] == [2]
     assert [row["revision"] for row in (await gate.operate("POST", "/orders/resume", why)).said] == [3]
     assert (await gate.call("after", wait="0s")).status == 200
-    assert (await gate.operate("POST", "/orders/limit", why | {"amount": 600})).status == 200
+    assert (await gate.operate("POST", "/orders/limit", why | {"amount": "600"})).status == 200
     (budget,) = [one for one in (await gate.operate("GET", "/budgets")).said if one["target"] == "up"]
     assert (budget["amount"], budget["revision"]) == (600, 4)
     for wrong in (

@@ -19,6 +19,7 @@ from swarmgate.cli.up import state_folder
 from swarmgate.cli.warned import WARNINGS, Asked, Warned, warned
 from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError
+from swarmgate.config.quota import shown, shown_unit
 from swarmgate.core.compiler import OF_TOKENS, Compiled, Published, Unit
 from swarmgate.core.limits import BudgetKind
 from swarmgate.core.price import MILLION
@@ -162,7 +163,8 @@ def _missing(names: list[str]) -> list[Warned]:
 
 
 def _stands(one: StandingLimit) -> str:
-    said = f"{one.amount:,}{_per(one.window_ms)}"
+    money = f" {shown_unit(one.unit)}" if one.unit == Unit.MICRO else ""
+    said = f"{shown(one.amount, one.unit)}{money}{_per(one.window_ms)}"
     return f"{one.budget}: {said} stands over the file until a restart; {one.author} set it: {one.reason}"
 
 

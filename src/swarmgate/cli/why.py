@@ -12,6 +12,7 @@ from rich.text import Text
 from swarmgate.cli.evidence import USUAL_PORT, Port, State, asking, folder_of, plain, stop
 from swarmgate.cli.exits import Exit
 from swarmgate.cli.listing import Listing
+from swarmgate.config.quota import shown, shown_unit
 from swarmgate.core.reasons import SENTENCES, Reason
 
 EXAMPLE = "Example: swarmgate why req-8f21c0a3b4-1f"
@@ -97,9 +98,9 @@ def _blocker(one: dict[str, Any]) -> str:
     if one["amount"] is None:
         return f"{one['budget']} ({_WAITS.get(one['kind'], one['kind'])})"
     window = f" per {one['window_ms'] / 1_000:g}s" if one["window_ms"] else ""
-    limit = f"{one['amount']:,} {one['unit']}{window}"
+    limit = f"{shown(one['amount'], one['unit'])} {shown_unit(one['unit'])}{window}"
     why = f"revision {one['revision']}; {_WAITS.get(one['kind'], one['kind'])}"
-    return f"{one['budget']}: {one['remaining']:,} left of {limit} ({why})"
+    return f"{one['budget']}: {shown(one['remaining'], one['unit'])} left of {limit} ({why})"
 
 
 def _attempt(attempt: dict[str, Any], start_ms: int) -> Iterator[tuple[int, str, str]]:

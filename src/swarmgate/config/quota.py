@@ -70,6 +70,16 @@ def read_quota(text: object, metered: tuple[Unit, ...]) -> Quota:
     return Quota(whole, known, 0 if window is None else parse_duration_ms(window, ""))
 
 
+def read_amount(text: str, unit: Unit) -> int:
+    """So much of a unit as people write it in a limit: of money dollars, in millionths. Errors: `BadInput` for `amount`."""
+    word = _DOLLARS if unit is Unit.MICRO else unit.value
+    try:
+        return read_quota(f"{text} {word}" + ("" if unit is Unit.CONCURRENT else " per 1s"), (unit,)).amount
+    except BadInput:
+        money = ", of dollars as 2.50" if unit is Unit.MICRO else ""
+        raise BadInput("amount", f"{text[:40]!r} is no amount of {word}; write 20 or 200_000{money}") from None
+
+
 def _list(value: object) -> object:
     if isinstance(value, str):
         raise BadInput("", f'is no list; write ["{value}"]')

@@ -182,10 +182,18 @@ class DataOrders:
         return self._recorded(("resumed", _name(said)), self._operator.resume(_name(said)), why)
 
     def limit(self, said: Said) -> list[Said]:
-        """Another amount, and window if one is said, for a budget or for those of a target that are alike."""
+        """
+        Another amount, and window if one is said, for a budget or for those of a target that are alike.
+
+        A number is one of units, millionths where it is money; a text is what people write: dollars then.
+        """
         amount, window_ms = said.get("amount"), said.get("window_ms")
+        if isinstance(amount, str):
+            amount = self._operator.units(_name(said), amount)
         if not isinstance(amount, int) or not isinstance(window_ms, int | None):
-            raise BadInput("amount", "must be an integer, and so must window_ms where it is said")
+            raise BadInput(
+                "amount", "must be an integer or a text that is one, and window_ms an integer where it is said"
+            )
         if window_ms is not None and window_ms < 1:
             raise BadInput("window_ms", "must be at least 1; where none is said the window stays")
         why = _why(said)

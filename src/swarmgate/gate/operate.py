@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+from swarmgate.config.quota import read_amount
 from swarmgate.core.answers import Revised
 from swarmgate.core.book import Book
 from swarmgate.core.compiler import WAY, Compiled, Published, Unit, compile_limit
@@ -93,6 +94,10 @@ class Operator:
             self._changed(one, published)
         self._pump.reconsider(tuple(names))
         return changes
+
+    def units(self, name: str, amount: str) -> int:
+        """So much of what a budget counts, or of what all budgets of a target count, as people write it. Errors: `BadInput`."""
+        return read_amount(amount, self._directory.published[self._alike(name)[0]].unit)
 
     def listing(self) -> list[Change]:
         """Every budget as it is."""

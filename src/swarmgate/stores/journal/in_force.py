@@ -151,6 +151,7 @@ class StandingLimit(NamedTuple):
     window_ms: int
     author: str
     reason: str
+    unit: str
 
 
 def _in_words(kept: Kept) -> str:
@@ -166,7 +167,7 @@ def standing(folder: Path, file: Mapping[str, Published]) -> list[StandingLimit]
     except (OSError, msgspec.DecodeError):
         return []
     return [
-        StandingLimit(name, one.amount, one.window_ms, one.author, one.reason)
+        StandingLimit(name, one.amount, one.window_ms, one.author, one.reason, str(file[name].unit))
         for name, one in kept.items()
         if name in file
         and one.author != CONFIGURATION
