@@ -144,9 +144,11 @@ def test_what_is_no_header_is_refused(line):
 
 def test_nobody_there_and_bad_input(tmp_path):
     assert run("mix", "--to", "http://127.0.0.1:9/v1", "--agents", "40", "--rate", "20", "--seconds", "1")[0] == 3
-    code, _, said = run("mix", "--to", "ftp://x/v1", "--agents", "20")
-    assert code == 2
-    assert "is no base URL" in said
+    for url in ("ftp://x/v1", "http://me:hidden@x/v1", "http://hidden@x:none/v1", "http://x/v1?key=hidden"):
+        code, _, said = run("mix", "--to", url, "--agents", "20")
+        assert code == 2
+        assert "is no base URL without user, password and query" in said
+        assert "hidden" not in said
     broken = tmp_path / "broken.csv"
     broken.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,many,3\n")
     code, _, said = run(str(broken), "--to", "http://127.0.0.1:9/v1")

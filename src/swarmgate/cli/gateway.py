@@ -76,7 +76,7 @@ def connection(gate: str, within_s: float) -> http.client.HTTPConnection:
             return http.client.HTTPConnection(url.hostname, url.port or 80, timeout=within_s)
     except ValueError:
         pass  # a port that is none
-    raise _stop(Exit.USAGE, f"--gate: {gate!r} is no URL of a gate; write {USUAL}")
+    raise _stop(Exit.USAGE, f"--gate: is no URL of a gate; write {USUAL}")
 
 
 def _reason(body: bytes) -> str:

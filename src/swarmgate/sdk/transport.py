@@ -39,7 +39,7 @@ class GateRoute:
         text = gate or os.environ.get("SWARMGATE_URL", "") or GATE
         self._gate = self._library.URL(text)
         if self._gate.scheme not in {"http", "https"} or not self._gate.host:
-            raise ValueError(f"gate = {text[:80]!r}: is no URL of a gate; write {GATE}")
+            raise ValueError(f"gate: is no URL of a gate; write {GATE}")
         self._key = key
         self._on_deferral = on_deferral
         self._marks: dict[str, bytes] = {}  # of redirects that are being followed, by where they lead

@@ -45,7 +45,7 @@ def place_of(url: str) -> Destination:
     except ValueError:
         parts, port = urlsplit(""), 0
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-        raise LabError("to", f"{url!r} is no base URL; write http://127.0.0.1:8787/v1")
+        raise LabError("to", "is no base URL without user, password and query; write http://127.0.0.1:8787/v1")
     host = parts.hostname
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
