@@ -3,7 +3,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from swarmgate.http1.pool import EXTRA_MS, NOTHING, Pool, PoolFull, Todo
+from swarmgate.http1.pool import DOUBT_MS, EXTRA_MS, NOTHING, Pool, PoolFull, Todo
 
 MOST, IDLE_MS, MAX_WAITING = 3, 3 * EXTRA_MS, 5
 LONG_MS = 10**9
@@ -103,6 +103,51 @@ def test_a_withdrawn_call_gets_nothing():
     assert pool.withdraw("a")
     assert not pool.withdraw("a")
     assert pool.failed(1) == (None, NOTHING)
+
+
+def left_behind(pool, at_ms=0):
+    """Two dials under way whose calls have left."""
+    for name in ("a", "b"):
+        pool.ask(name, at_ms)
+        pool.withdraw(name)
+
+
+def test_a_new_dial_serves_who_comes_after_its_own_call_left():
+    pool = make()
+    left_behind(pool)
+    assert pool.dials == 1  # the second call counted on the first one's
+    assert pool.ask("c", DOUBT_MS - 1) == NOTHING
+    assert pool.opened("c1", DOUBT_MS).give == [("c", "c1")]
+
+
+def test_an_old_dial_of_a_call_that_left_keeps_nobody_waiting_and_its_failure_is_nobodys():
+    pool = make()
+    left_behind(pool)
+    assert pool.ask("c", DOUBT_MS).dial == 1
+    assert pool.ask("d", DOUBT_MS + 1) == NOTHING  # it counts on both
+    assert pool.failed(DOUBT_MS + 2) == (None, Todo([], 1, []))
+    assert pool.failed(DOUBT_MS + 3) == ("c", NOTHING)
+    assert pool.failed(DOUBT_MS + 4) == ("d", NOTHING)
+    assert pool.is_empty
+
+
+def test_who_counted_on_a_dial_of_another_has_its_own_when_that_is_old():
+    pool = make()
+    left_behind(pool)
+    assert pool.ask("c", 1) == NOTHING
+    assert pool.expire(DOUBT_MS, MOST).dial == 1
+    assert pool.expire(2 * DOUBT_MS, MOST) == NOTHING
+    assert pool.opened("c1", 2 * DOUBT_MS).give == [("c", "c1")]
+
+
+def test_the_dial_of_a_call_that_found_another_connection_is_one_of_nobody():
+    pool = make()
+    pool.ask("a", 0)
+    pool.opened("c1", 0)
+    assert pool.ask("b", 0).dial == 1
+    pool.give_back("c1", 1, LONG_MS)  # to b
+    assert pool.ask("c", DOUBT_MS).dial == 1
+    assert pool.failed(DOUBT_MS + 1) == (None, NOTHING)
 
 
 def test_a_call_whose_connection_was_closed_goes_first():
@@ -208,7 +253,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def failed(self):
         self.dialling -= 1
         victim, todo = self.pool.failed(self.now_ms)
-        assert victim == (self.first() if self.waiting else None)
+        assert victim is None or victim == self.first()
         self.carry_out(todo)
 
     @precondition(lambda self: self.leased)
@@ -240,6 +285,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         assert self.total <= MOST
         assert not (self.waiting and self.idle)
         assert self.dialling >= len(self.waiting) or self.total == MOST
+        assert 0 <= self.pool._promised <= min(self.dialling, len(self.waiting))
         assert self.pool.is_empty is (not self.waiting and self.total == 0)
 
 

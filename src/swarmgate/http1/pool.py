@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 C = TypeVar("C")  # a connection
 W = TypeVar("W")  # a call that waits for one
 CLASSES: Final = 3  # 0 goes first
+DOUBT_MS: Final = 1_000  # after so long without any news, dials of calls that left are no reason not to dial
 EXTRA_MS: Final = 10_000  # how long what is beyond the measured size stays; what comes in waves finds it
 
 
@@ -41,28 +42,30 @@ class Pool(Generic[C, W]):
 
     __slots__ = (
         "_dialling",
+        "_hopeful_ms",
         "_idle",
         "_idle_ms",
         "_leased",
         "_lines",
         "_max_waiting",
         "_most",
+        "_promised",
         "_waiting",
         "dials",
         "uses",
     )
 
     def __init__(self, most: int, *, idle_ms: int, max_waiting: int) -> None:
-        self._most = most
-        self._idle_ms = idle_ms
-        self._max_waiting = max_waiting
+        self._most, self._idle_ms, self._max_waiting = most, idle_ms, max_waiting
         self._idle: deque[tuple[C, int, int]] = deque()  # (connection, expires at, idle since), coldest first
         self._leased: set[C] = set()
-        self._dialling = 0
+        self._dialling = self._hopeful_ms = 0  # how many dials are under way, and when one last began or succeeded
+        self._promised = (
+            0  # of them begun for who waits now; those of calls that left or found another may be of no use
+        )
         self._lines: list[deque[W]] = [deque() for _ in range(CLASSES)]
         self._waiting = 0  # in all of them
-        self.uses = 0
-        self.dials = 0
+        self.uses = self.dials = 0
 
     def take(self, now_ms: int) -> C | None:
         """The warmest idle connection, if nobody waits: the common case, without a to-do."""
@@ -103,25 +106,29 @@ class Pool(Generic[C, W]):
         return [entry[0] for entry in self._idle]
 
     def withdraw(self, waiter: W) -> bool:
-        """A waiting call wants none any more; false if it was not waiting. A dial on its way serves the next one."""
+        """A waiting call wants none any more; false if it was not waiting. A dial that is new serves the next one."""
         for line in self._lines:
             if waiter in line:
                 line.remove(waiter)
                 self._waiting -= 1
+                self._promised = min(self._promised, self._waiting)
                 return True
         return False
 
     def opened(self, connection: C, now_ms: int) -> Todo[C, W]:
         """A dial succeeded."""
         self._dialling -= 1
+        self._promised = max(0, self._promised - 1)
+        self._hopeful_ms = now_ms
         self._idle.append((connection, now_ms + self._idle_ms, now_ms))
         return self._assign(now_ms)
 
     def failed(self, now_ms: int) -> tuple[W | None, Todo[C, W]]:
-        """A dial failed: the first in line is to hear it (None if nobody waits any more)."""
+        """A dial failed: the first in line is to hear it, None if it was begun for somebody else."""
+        is_told = 0 < self._promised == self._dialling
         self._dialling -= 1
-        victim = self._first() if self._waiting else None
-        return victim, self._assign(now_ms)
+        self._promised -= int(is_told)
+        return self._first() if is_told else None, self._assign(now_ms)
 
     def give_back(self, connection: C, now_ms: int, keep_ms: int) -> Todo[C, W]:
         """A call is done with its connection, which may serve another; its peer keeps it `keep_ms` at most."""
@@ -181,8 +188,12 @@ class Pool(Generic[C, W]):
             self._leased.add(connection)
             give.append((self._first(), connection))
         self.uses += len(give)
-        room = self._most - len(self._leased) - len(self._idle) - self._dialling
-        dial = max(0, min(self._waiting - self._dialling, room))
-        self._dialling += dial
-        self.dials += dial
+        self._promised = min(self._promised, self._waiting)
+        under_way = self._dialling if now_ms - self._hopeful_ms < DOUBT_MS else self._promised
+        dial = max(0, min(self._waiting - under_way, self._most - self.open - self._dialling))
+        if dial:
+            self._hopeful_ms = now_ms
+            self._dialling += dial
+            self._promised += dial
+            self.dials += dial
         return Todo(give, dial, close)
