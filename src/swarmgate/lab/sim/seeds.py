@@ -43,6 +43,13 @@ class Trial(NamedTuple):
         return {"scenario": self.scenario, "seed": self.seed, "plan": [asdict(fault) for fault in self.plan]}
 
 
+class Recovery(NamedTuple):
+    """Goodput after the faults as a share of the same world's without faults, and the promises that were broken on the way."""
+
+    goodput: float
+    broken: list[str]
+
+
 def from_json(values: dict[str, Any]) -> Trial:
     """The trial that `as_json` wrote."""
     return Trial(values["scenario"], values["seed"], tuple(Fault(**fault) for fault in values["plan"]))
@@ -119,9 +126,9 @@ def lively(name: str, seed: int) -> Trial:
     return Trial(name, seed, random_plan(rng, FAULTS_BELOW_MS, kinds, targets=targets, gates=scenario.gates))
 
 
-def recovered(trial: Trial) -> float:
+def recovered(trial: Trial) -> Recovery:
     """
-    Goodput from a minute after the last fault on, as a share of the same world's without faults (design 7: liveness).
+    What a world is like from a minute after the last fault on, and whether every call ends and frees what it held (design 7: liveness).
 
     Of what passes only answers count. Limits that have to be found again are given five windows more, and six to be judged by.
     """
@@ -133,7 +140,7 @@ def recovered(trial: Trial) -> float:
     for world in (faulty, calm):
         world.run()
     goodput, possible = (goodput_ratio(world) * answered_share(world) for world in (faulty, calm))
-    return goodput / possible
+    return Recovery(goodput / possible, violations(faulty))
 
 
 def shrunk(trial: Trial, breaks: Callable[[Trial], bool]) -> Trial:
