@@ -54,9 +54,19 @@ class SmallReads(asyncio.BufferedProtocol):
 
 
 class SmallRecords(SmallReads):
-    """The same between a socket and a TLS layer, which has room of its own."""
+    """
+    The same between a socket and a TLS layer, which has room of its own.
 
-    __slots__ = ()
+    An end without TLS's own word for it may be anybody's doing: nothing ends properly by it (RFC 9112 9.8). All that was
+    read has been decrypted by then, so a layer that has had that word has begun to close.
+    """
+
+    __slots__ = ("_torn", "tls")
+
+    def __init__(self, end: Any, tls: asyncio.Transport) -> None:
+        super().__init__(end)
+        self.tls = tls
+        self._torn: ConnectionResetError | None = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next read goes."""
@@ -67,10 +77,22 @@ class SmallRecords(SmallReads):
         """So much has been read."""
         self.end.buffer_updated(nbytes)
 
+    def eof_received(self) -> bool | None:
+        """The socket's last byte."""
+        if self.tls.is_closing():
+            return super().eof_received()
+        self._torn = ConnectionResetError("the target ended the connection, but not its TLS")
+        self.tls.abort()
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is no more."""
+        self.end.connection_lost(exc or self._torn)
+
 
 def read_tls_in_small_steps(clear: asyncio.Transport, tls: asyncio.Transport) -> None:
     """Put SmallRecords below the TLS layer of `clear`, and have it read nothing while some of its last read is still encrypted."""
     clear.pause_reading()
-    clear.set_protocol(SmallRecords(clear.get_protocol()))
+    clear.set_protocol(SmallRecords(clear.get_protocol(), tls))
     clear.resume_reading()
     tls.set_read_buffer_limits(high=1, low=0)  # type: ignore[attr-defined]  # both loops' TLS has them

@@ -133,6 +133,40 @@ def test_a_target_that_does_not_say_goodbye_is_left_soon(loop_name, folder):
             run(loop_name, scenario)
 
 
+@on_both_loops
+@pytest.mark.parametrize("ends_tls", [True, False])
+@pytest.mark.parametrize("framing", ["until close", "sized"])
+def test_up_01_only_the_end_of_tls_ends_a_body_that_has_no_other_end(loop_name, framing, ends_tls, folder):
+    """Anybody on the way can end a connection, and so cut an answer where it looks whole."""
+    head = b"HTTP/1.1 200 OK\r\n" + (b"content-length: 5\r\n" if framing == "sized" else b"") + b"\r\n"
+
+    def answer(listener):
+        with own_context(folder).wrap_socket(listener.accept()[0], server_side=True) as link:
+            link.recv(65_536)
+            link.sendall(head + b"hello")
+            if ends_tls:
+                with contextlib.suppress(OSError):
+                    link.unwrap()
+
+    async def scenario():
+        outcomes, home, owner = [], Home(), Owner()
+        endpoint = Endpoint(("127.0.0.1",), listener.getsockname()[1], client_context(folder / "ca.pem"), "localhost")
+        sweep = Sweep(asyncio.get_running_loop())
+        Dialler(sweep._loop).dial(endpoint, lambda: UpstreamEnd(sweep, home), outcomes.append)
+        await eventually(lambda: outcomes)
+        assert outcomes[0].send(owner, b"GET", b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        await eventually(lambda: home.closed == outcomes)
+        whole = framing == "sized" or ends_tls
+        assert owner.events[1:] == [("end", b"hello") if whole else ("lost", Fault.TRUNCATED, True)]
+        assert owner.body == b"hello"
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,))
+        thread.start()
+        run(loop_name, scenario)
+        thread.join()
+
+
 @pytest.mark.parametrize("name", ["a..b", "a" * 64])
 def test_a_name_that_tls_cannot_say_is_a_fault_like_any_other(name, folder):
     """A dial that told nothing would count in its pool for ever."""
