@@ -38,6 +38,7 @@ INTERPRETED = {
     **dict.fromkeys(("core/limits.py", "stores/journal/audit.py"), "msgspec reads their annotations"),
     "core/errors.py": "stores and surfaces have errors of their own below it",
     "http1/faults.py": "an enumeration with a constructor",
+    "http1/plain_callers.py": "its classes are of a library that makes them itself",
     "gate/dead_letters.py": "a protocol that is asked for at run time",
     "stores/memory/snapshot.py": "an error that is an OSError",
     **dict.fromkeys(("http1/listen.py", "http1/tls.py"), "uvloop hands it other types than asyncio promises"),

@@ -110,15 +110,18 @@ def test_an_upload_that_is_refused_hears_why(folder):
     asyncio.run(play())
 
 
-def test_who_does_not_trust_the_gate_or_speaks_no_tls_says_nothing(folder):
+def test_who_does_not_trust_the_gate_says_nothing_and_who_speaks_no_tls_is_told_so(folder):
     async def play():
         async with stage(either, served(folder)) as on:
             async with sdk(on, ssl.create_default_context()) as stranger:
                 with pytest.raises(openai.APIConnectionError):
                     await stranger.chat.completions.create(**ASK)
             async with httpx.AsyncClient() as plain:
-                with pytest.raises(httpx.HTTPError):
-                    await plain.get(f"http://127.0.0.1:{on.port}/v1/models")
+                told = await plain.get(f"http://127.0.0.1:{on.port}/v1/models")
+                assert (told.status_code, told.json()["error"]["code"]) == (400, "caller_not_tls")
+            async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{on.port}/v1", api_key="agent") as plain:
+                with pytest.raises(openai.BadRequestError, match="https://"):
+                    await plain.chat.completions.create(**ASK)
             assert on.gate.doors == set()
 
     asyncio.run(play())

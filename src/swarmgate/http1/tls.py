@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from swarmgate.http1.plain_callers import CallerContext
+
 MAX_HANDSHAKES: Final = 16  # 320 a second, where targets answer late
 MAX_PER_NAME: Final = 8
 TURN_S: Final = 0.05
@@ -48,7 +50,7 @@ def server_context(certificate: Path, key: Path, client_ca: Path | None = None) 
 
     `renew` has it use what the files hold by then. Raises OSError or ssl.SSLError for files that cannot be used.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = CallerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     if client_ca is not None:
