@@ -327,8 +327,12 @@ def data_of(event: bytes) -> bytes:
     return b"\n".join(said)
 
 
+def _is_empty(raw: object) -> bool:
+    return not raw  # compiled, it would have to be bytes: to a type checker `Raw` is, but not to CPython
+
+
 def _shape(raw: bytes | Raw) -> Shape | None:
-    if not raw:
+    if _is_empty(raw):
         return None
     try:
         return decode_shape(raw)
@@ -337,7 +341,7 @@ def _shape(raw: bytes | Raw) -> Shape | None:
 
 
 def _as_any(raw: bytes | Raw) -> object:
-    if not raw:
+    if _is_empty(raw):
         return None
     try:
         return msgspec.json.decode(raw)
