@@ -72,11 +72,21 @@ class InjectedAttempt(Attempt):
     def on_head(self, head: ResponseHead) -> None:
         """Only events that can be read are told apart."""
         super().on_head(head)
+        self._sift()
+
+    def hear_unnamed(self, payload: bytes) -> None:
+        """They can be read here, too."""
+        super().hear_unnamed(payload)
+        self._sift()
+
+    def _sift(self) -> None:
         if self.stream is not None and not isinstance(self.stream, SealedTap):
             self._sieve = Sieve()
 
     def on_chunk(self, payload: bytes) -> None:
         """Mostly a read holds whole events without a count; else they are looked at one by one."""
+        if self.stream is None:
+            self.hear_unnamed(payload)
         sieve = self._sieve
         if sieve is None or (not sieve.carry and payload[-2:] == _BLANK_LINE and _may_hold_usage(payload) is None):
             super().on_chunk(payload)

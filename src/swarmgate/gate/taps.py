@@ -29,6 +29,7 @@ DONE: Final = b"[DONE]"
 STOP: Final = b"message_stop"
 RESPONSE: Final = b'"response'
 ends_response: Final = re.compile(rb'"response(?:"|\.[cif])').search
+looks_like_events: Final = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*(?:data|event|id|retry|):").match  # no JSON begins so
 _LAST_USAGE: Final = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 _BOM: Final = b"\xef\xbb\xbf"
 _CACHED: Final = re.compile(

@@ -25,6 +25,7 @@ from swarmgate.gate.taps import (
     SealedTap,
     StreamTap,
     ends_response,
+    looks_like_events,
     no_answer,
     read_answer,
     read_tail,
@@ -69,15 +70,24 @@ class Attempt(Counted):
         """How to listen follows from the head."""
         self.head = head
         if head.status < 400 and head.fields.get(b"content-type", b"").startswith(b"text/event-stream"):
-            is_plain = head.fields.get(b"content-encoding", _PLAIN) == _PLAIN
             places = self.target.dialect.errors_in_200
-            self.stream = StreamTap(places) if is_plain else SealedTap(places)
+            self.stream = StreamTap(places) if _is_plain(head) else SealedTap(places)
+
+    def hear_unnamed(self, payload: bytes) -> None:
+        """The first of a body that is not called a stream: events that were asked for are one all the same, as SDKs take them."""
+        head = self.head
+        if self.held or head is None or head.status >= 300 or not self.call.streams or not _is_plain(head):
+            return
+        if looks_like_events(payload):
+            self.stream = StreamTap(self.target.dialect.errors_in_200)
 
     def on_chunk(self, payload: bytes) -> None:
         """Straight through once the client may see it, held before."""
         self.got_bytes += len(payload)
         write, caller = self._write, self._caller
         if write is None:
+            if self.stream is None and self.call.streams:
+                self.hear_unnamed(payload)
             self.held.append(payload)
             self.held_bytes += len(payload)
             if self.stream is not None or self.held_bytes > MOST_HELD_BYTES:
@@ -257,3 +267,7 @@ class Attempt(Counted):
         assert head is not None
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
         return outcome_of(self.target.dialect, head.status, headers, failure, self._exchanges.unix_s())
+
+
+def _is_plain(head: ResponseHead) -> bool:
+    return head.fields.get(b"content-encoding", _PLAIN) == _PLAIN

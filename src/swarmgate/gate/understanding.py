@@ -12,7 +12,7 @@ import msgspec
 
 from swarmgate.core.backoff import BASE_MS
 from swarmgate.core.outcome import Ending, Kind, Outcome, Signal, Verdict, classify
-from swarmgate.gate.taps import NO_USAGE, StreamTap, not_answered, read_answer
+from swarmgate.gate.taps import NO_USAGE, StreamTap, looks_like_events, not_answered, read_answer
 from swarmgate.providers.dialect import DAY_MS, MINUTE_MS, MONTH_MS, Dialect
 from swarmgate.providers.errors import Failure, outcome_of, read_error_body, read_refusal
 from swarmgate.providers.rates import Reading, read_rates, tightest
@@ -154,7 +154,10 @@ def _likely(answer: Answer) -> int:
 
 def _tapped(dialect: Dialect, answer: Answer) -> StreamTap | None:
     """A stream of events, read to its end; None if the answer is none."""
-    if answer.status >= 400 or not dict(answer.headers).get("content-type", "").startswith(_EVENTS):
+    headers = dict(answer.headers)
+    is_plain = headers.get("content-encoding", "identity") == "identity"
+    looks_so = answer.status < 300 and is_plain and looks_like_events(answer.body) is not None
+    if answer.status >= 400 or not (looks_so or headers.get("content-type", "").startswith(_EVENTS)):
         return None
     tap = StreamTap(dialect.errors_in_200)
     tap.feed(answer.body)
