@@ -121,6 +121,7 @@ class UpstreamEnd(Uploading):
 
     def _read_head(self, owner: Owner, response: ResponseReader, data: bytes) -> None:
         self.first_byte_seen = True
+        mine: object = owner  # of type Owner, one `is` would make checkers, and what they compile, believe in it afterwards
         try:
             rest = response.feed_head(data)
         except BrokenResponse as broken:
@@ -132,14 +133,13 @@ class UpstreamEnd(Uploading):
         self._body = response.body
         self.keep_ms = keep_ms(head) if b"keep-alive" in head.fields else NEVER
         owner.on_head(head)
-        if self._owner is not owner:
+        if self._owner is not mine:
             return
         if response.body is READ:
             if rest:
                 owner.on_chunk(rest)
-                if self._owner is not owner:
-                    return
-            self._end(owner, head.keep_alive)
+            if self._owner is mine:
+                self._end(owner, head.keep_alive)
         elif rest or response.body.done:
             self.data_received(rest)
 
