@@ -121,9 +121,7 @@ class UpstreamEnd(Uploading):
 
     def _read_head(self, owner: Owner, response: ResponseReader, data: bytes) -> None:
         self.first_byte_seen = True
-        mine: object = (
-            owner  # of type Owner, one `is` would make checkers, and what they compile, believe in it afterwards
-        )
+        mine: object = owner  # `is owner` would be believed afterwards, and so compiled, whoever took it since
         try:
             rest = response.feed_head(data)
         except BrokenResponse as broken:
