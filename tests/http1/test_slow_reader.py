@@ -11,7 +11,7 @@ from slow_readers import PIECE, SIZE, TARGETS, counted, held, pour
 
 from eventually import eventually
 from swarmgate.http1.acknowledged import waiting_bytes
-from swarmgate.http1.answer import STALLED_WRITE_MS
+from swarmgate.http1.reader_pace import STALLED_WRITE_MS
 
 MOST_HELD = 256 * 1024 + 16  # of one stream; asyncio reads 256 KiB at once, and a chunk has a size line
 PAUSES, MOST_TURNS = 4, 4_000

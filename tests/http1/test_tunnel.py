@@ -1,8 +1,8 @@
 import pytest
 from wire import Line
 
-from swarmgate.http1.answer import STALLED_WRITE_MS
 from swarmgate.http1.client_limits import BODY_MS
+from swarmgate.http1.reader_pace import STALLED_WRITE_MS
 
 CONNECT = b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"
 

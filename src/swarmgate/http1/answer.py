@@ -5,6 +5,7 @@ Here lives the outgoing half of client_end.py: which head, which framing (chunks
 what has no body, and what a client may not take for whole. After the client has gone, everything here does nothing.
 """
 
+import contextlib
 import socket
 import struct
 from collections.abc import Sequence
@@ -12,20 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.acknowledged import waiting_bytes
 from swarmgate.http1.cork import LONG_BYTES, MOST_HELD
 from swarmgate.http1.framing import NO_BODY_STATUS, no_body, until_close
 from swarmgate.http1.goodbye import Leaving
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head import Header, RequestHead
 from swarmgate.http1.render import CONTINUE, LAST_CHUNK, SHORT_BYTES, SIZE_LINES, response_head
-from swarmgate.http1.sweep import Sweep
+from swarmgate.http1.sweep import NEVER, Sweep
 
 if TYPE_CHECKING:
     from swarmgate.http1.client_end import ClientEnd
 
 Fields = Sequence[Header]
-STALLED_WRITE_MS, LEAST_READ_BYTES = 30_000, 4 * 1024  # a reader takes so much, and an eighth of what waits here
 # How payload goes out.
 SILENT: Final = 0
 SIZED: Final = 1
@@ -46,10 +45,8 @@ class Answering(Leaving):
         "_begun",
         "_body",
         "_handler",
-        "_is_full",
         "_keep",
         "_left",
-        "_may_wait",
         "_out",
         "call",
         "head",
@@ -58,7 +55,6 @@ class Answering(Leaving):
     def __init__(self, handler: Handler, sweep: Sweep) -> None:
         super().__init__(sweep)
         self._handler = handler
-        self._is_full, self._may_wait = False, 0  # the client reads too slowly; what may wait for it at the next look
         self._body = no_body()
         self._keep = True  # after this answer, too
         self._begun, self._out, self._left = False, SILENT, 0  # left: bytes of the promised length still to be written
@@ -124,15 +120,22 @@ class Answering(Leaving):
         """End an answer that cannot be completed so that the client cannot take it for whole; the call is over."""
         if self.head is None:
             return
-        out, self._out = self._out, SILENT
         self.head = self.call = None
         self._begun = False
         self._sweep.cork.flush()
-        if out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves; here only a reset does
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            self._transport.abort()
+        if self._out == UNTIL_CLOSE:  # missing bytes or a missing last chunk speak for themselves
+            self._abort()
         else:
             self._close()
+        self._out = SILENT
+
+    def _abort(self) -> None:
+        """End at once; by a reset where a clean end would let a part of an answer pass for the whole."""
+        if self._out == UNTIL_CLOSE or self._transport.get_write_buffer_size():
+            with contextlib.suppress(OSError):  # closed already
+                self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self._transport.abort()
+        self.deadline_ms = NEVER
 
     def want_body(self) -> None:
         """Tell a client that asked (`Expect: 100-continue`) to send its body; others do so unasked."""
@@ -141,36 +144,28 @@ class Answering(Leaving):
 
     def pause_writing(self) -> None:
         """The client reads too slowly; it has a limit for that."""
-        self._is_full = True
-        self._look_at_unread()
+        self._begin_pace()
         if self.head is not None:
             self._handler.on_pause(cast("ClientEnd", self))
 
     def resume_writing(self) -> None:
         """The client caught up."""
-        self._is_full = False
+        was_full, self._is_full = self._is_full, False
         if self._open:
             self.deadline_ms = self._limit()
+        elif was_full:
+            self.deadline_ms = self._limit_to_leave()
         if self.head is not None:
             self._handler.on_resume(cast("ClientEnd", self))
         else:
             self._go_on()
 
     def _give_up(self) -> None:
-        """
-        Cut a reader that stalls; one that is only slow has its time anew.
-
-        The kernel may hold megabytes, and takes nothing of ours before a third of them is read: what it holds counts.
-        """
-        if self._is_full and waiting_bytes(self._transport) <= self._may_wait:
-            self._look_at_unread()
+        """Cut a reader that stalls, or a goodbye that takes too long; one that is only slow is looked at again."""
+        if self._is_full and not self._has_stalled():
+            self.deadline_ms = self._next_look_ms()
         else:
-            self._transport.abort()
-
-    def _look_at_unread(self) -> None:
-        ours = self._transport.get_write_buffer_size()
-        self._may_wait = waiting_bytes(self._transport) - max(LEAST_READ_BYTES, ours >> 3)
-        self.deadline_ms = self._sweep.now_ms + STALLED_WRITE_MS
+            self._abort()
 
     def _start_tunnel(self, answer: bytes) -> None:
         self._begun, self._out, self._body = True, UNTIL_CLOSE, until_close()

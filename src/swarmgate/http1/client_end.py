@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.answer import SILENT, Fields
+from swarmgate.http1.answer import SILENT, UNTIL_CLOSE, Fields
 from swarmgate.http1.client_limits import BODY_MS, HEAD_MS, KEEP_ALIVE_MS, Limited
 from swarmgate.http1.connection import FULL_READ_BYTES
 from swarmgate.http1.framing import READ, BadBody
@@ -127,7 +127,7 @@ class ClientEnd(Limited):
         if not self._body.done:
             return b""
         if self.head is head:
-            self.deadline_ms = NEVER
+            self.deadline_ms = self._limit()
             self._handler.on_body_end(self)
         return self._body.leftover
 
@@ -142,6 +142,8 @@ class ClientEnd(Limited):
     def eof_received(self) -> None:
         """The client said its last byte: an open call is cancelled, the connection closed."""
         self._sweep.cork.flush()
+        if self._out == UNTIL_CLOSE and self.head is not None and self.head.method != b"CONNECT":
+            self._abort()  # else who only half-closed would read a clean end
         self._leave()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -181,8 +183,8 @@ class ClientEnd(Limited):
     def _break(self, bad: BadHead) -> None:
         """The call's own request is broken: it is gone; tell the client unless its answer has begun."""
         begun, bad.head = self._begun, self.head
-        self._leave()
         if begun:
-            self._transport.abort()
-        else:
+            self._abort()
+        self._leave()
+        if not begun:
             self._refuse(bad)

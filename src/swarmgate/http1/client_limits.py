@@ -9,7 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.answer import STALLED_WRITE_MS, Answering
+from swarmgate.http1.answer import Answering
 from swarmgate.http1.handler import Handler
 from swarmgate.http1.head_memo import RequestHeads
 from swarmgate.http1.hung_up import has_hung_up
@@ -47,7 +47,7 @@ class Limited(Answering):
     def _limit(self) -> int:
         head, now_ms = self.head, self._sweep.now_ms
         if self._is_full:
-            return now_ms + STALLED_WRITE_MS
+            return self._next_look_ms()
         if head is None:
             return now_ms + KEEP_ALIVE_MS
         if self._paused:  # what a tunnel's client sent before its end is its host's
@@ -57,7 +57,7 @@ class Limited(Answering):
     def _hear_body(self, size: int) -> None:
         """So much of the body, or of a tunnel, came: its limit begins anew once it is enough."""
         self._came_bytes += size
-        if self._came_bytes >= self._least_bytes:
+        if self._came_bytes >= self._least_bytes and not self._is_full:  # else it has the limit of a reader
             self._came_bytes = 0
             self.deadline_ms = self._sweep.now_ms + self._body_ms
 
@@ -76,7 +76,7 @@ class Limited(Answering):
 
     def _look_for_its_end(self) -> None:
         if has_hung_up(self._transport.get_extra_info("socket")):
-            self._transport.abort()
+            self._abort()
             self._leave()
         else:
             self.deadline_ms = self._limit()

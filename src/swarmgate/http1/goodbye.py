@@ -8,8 +8,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from swarmgate.http1.connection import Connection
 from swarmgate.http1.handler import Told
+from swarmgate.http1.reader_pace import Paced
 from swarmgate.http1.refusal_id import FIELD, refusal_id
 from swarmgate.http1.refusals import BadHead
 from swarmgate.http1.render import error_body, response_head
@@ -19,7 +19,7 @@ GOODBYE_MS: Final = 10_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Leaving(Connection):
+class Leaving(Paced):
     """A connection that can be refused, and closed with or without waiting for what its client still sends."""
 
     __slots__ = ("_open",)
@@ -37,7 +37,7 @@ class Leaving(Connection):
         """Say the last byte and read on: closing over unread bytes would reset the answer away (RFC 9112 9.6)."""
         self._open = False
         self.resume()
-        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self.deadline_ms = self._limit_to_leave()
         self._sweep.cork.flush()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -46,9 +46,13 @@ class Leaving(Connection):
 
     def _close(self) -> None:
         self._open = False
-        self.deadline_ms = self._sweep.now_ms + GOODBYE_MS
+        self.deadline_ms = self._limit_to_leave()
         self._sweep.cork.flush()
         self._transport.close()
+
+    def _limit_to_leave(self) -> int:
+        """Who still reads its last answer has the limit of a reader first."""
+        return self._next_look_ms() if self._is_full else self._sweep.now_ms + GOODBYE_MS
 
 
 def _usual(bad: BadHead) -> Told:
