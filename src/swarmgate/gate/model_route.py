@@ -89,6 +89,11 @@ class ModelRoutes:
             end.respond(*self._unread(head, path))
             return None
         if b"expect" in fields:
+            try:
+                self._wished(head, path, said)
+            except BadInput as bad:  # before it is asked for its body (reliability HI-08)
+                end.respond(*answers.bad_input(bad, shape_of(path, fields)))
+                return None
             end.want_body()
         relay = Relay(self, end, head, path, said)
         if query:
@@ -114,10 +119,7 @@ class ModelRoutes:
         try:
             parts, relay.parts = relay.parts, []
             relay.peeked = peeked = peek(parts[0] if len(parts) == 1 else b"".join(parts))
-            wishes = head.notes.get(_WISHES)
-            if wishes is None:
-                wishes = _wishes(self._identity(head, relay.said), head, relay.path)
-                head.notes[_WISHES] = wishes
+            wishes = head.notes.get(_WISHES) or self._wished(head, relay.path, relay.said)
             relay.wishes, relay.identity = wishes, wishes.identity
             rungs = self._ladders.by_model.get(peeked.model) or self._ladders.called(peeked.model)
             keeper = self.desk.keeper
@@ -160,6 +162,11 @@ class ModelRoutes:
         keeper = self.desk.keeper
         assert keeper is not None  # a team is known by its key only
         return apart(peeked, partial(keeper.alias, team))
+
+    def _wished(self, head: RequestHead, path: bytes, said: dict[str, str] | None) -> Wishes:
+        """What a head says of who calls and how; the same bytes say the same. Errors: `BadInput`."""
+        head.notes[_WISHES] = wishes = _wishes(self._identity(head, said), head, path)
+        return wishes
 
     def _identity(self, head: RequestHead, said: dict[str, str] | None) -> Identity:
         """The usual caller says nothing of itself, and need not."""
