@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, cell, folder_of, stop, there
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, cell, stop, there
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.listing import Listing
 from swarmgate.stores.journal.audit import Audit, Change, Parts
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from swarmgate.cli import descriptors
 from swarmgate.cli.configured import Secrets
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import state_folder
 from swarmgate.cli.init import DEFAULT_FILE
 from swarmgate.cli.listing import Listing
-from swarmgate.cli.up import state_folder
 from swarmgate.cli.warned import WARNINGS, Asked, Warned, warned
 from swarmgate.config import Config, load
 from swarmgate.config.problems import FileError

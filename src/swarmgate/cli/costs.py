@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, asking, folder_of, plain
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, as_csv, asking, plain
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.listing import Listing
 
 EXAMPLE = "Example: swarmgate costs --by team --from 7d --csv"

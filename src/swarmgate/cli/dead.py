@@ -19,11 +19,10 @@ from rich.console import Console
 
 from swarmgate.cli.evidence import cell, plain, refusal, there
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.gateway import GATE_HELP, connection
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
-from swarmgate.cli.up import state_folder
-from swarmgate.config import Listen
 from swarmgate.control.replay import ANSWER_S, NoAnswer
 from swarmgate.control.replay import replay as send_again
 from swarmgate.core.errors import BadInput
@@ -139,7 +138,7 @@ def _note(state: Path | None, port: int, what: str, identity: str) -> None:
 
 
 def _folder(state: Path | None, port: int) -> Path:
-    return there(state or state_folder(Listen("127.0.0.1", port)))
+    return there(folder_of(state, port))
 
 
 def _replays(letter: Letter) -> str:

@@ -12,19 +12,12 @@ import typer
 from rich.text import Text
 
 from swarmgate.cli.exits import Exit
-from swarmgate.cli.up import state_folder
-from swarmgate.config import Config, Listen
 from swarmgate.core.errors import BadInput
 
 State = Annotated[Path | None, typer.Option(help="The gate's state folder; else that of --port.")]
 Port = Annotated[int, typer.Option(min=1, max=65_535, help="The gate's data port, where no --state is given.")]
 USUAL_PORT = 8787
 _FORMULA = ("=", "+", "-", "@")
-
-
-def folder_of(state: Path | None, port: int) -> Path:
-    """The state folder that was named, or that of a data port."""
-    return state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
 
 
 def there(folder: Path) -> Path:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from socket import gethostname
 from typing import Final
 
+from swarmgate.cli.folder import state_folder
 from swarmgate.config import BaseUrl, Config, Listen
 from swarmgate.control import link
 from swarmgate.core.address import AddressClass, host_verdict
@@ -31,8 +32,6 @@ def itself(config: Config, listen: Listen) -> dict[str, str]:
 
 def a_gate_runs_at(url: BaseUrl) -> bool:
     """Whether a gate of this user runs there, on whatever port of this machine, unless it has a state folder of its own."""
-    from swarmgate.cli.up import state_folder  # noqa: PLC0415  most who ask need not load a gate
-
     places = [Listen(host, url.port) for host in ("127.0.0.1", "localhost", "::1", *_EVERYWHERE)]
     return any(ends_at(url, one) and link.runs(state_folder(one)) for one in places)
 

@@ -19,10 +19,9 @@ from rich.console import Console
 
 from swarmgate.cli.evidence import cell, refusal, there
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.listing import Listing
 from swarmgate.cli.order import USUAL_PORT, AsJson, Port, State, whoami
-from swarmgate.cli.up import state_folder
-from swarmgate.config import Listen
 from swarmgate.control import link
 from swarmgate.control.pricing import kept
 from swarmgate.core.errors import BadInput
@@ -71,7 +70,7 @@ def create(  # noqa: PLR0913, PLR0917  one option each
         "limits": limits,
         "expires_in": expires_in,
     }
-    made = _done(_folder(state, port), lambda office: office.create(wanted), is_first=True)
+    made = _done(folder_of(state, port), lambda office: office.create(wanted), is_first=True)
     _show(made, as_json=as_json)
 
 
@@ -82,7 +81,7 @@ def list_keys(state: State = None, port: Port = USUAL_PORT, as_json: AsJson = Fa
     async def listed(office: "KeyOffice") -> list[dict[str, Any]]:
         return office.listed()
 
-    rows = _done(_folder(state, port), listed)
+    rows = _done(folder_of(state, port), listed)
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -103,18 +102,14 @@ def rotate(
 ) -> None:
     """Make a successor with the same scope, and print it."""
     said = {"overlap": overlap, "author": whoami()}
-    _show(_done(_folder(state, port), lambda office: office.rotate(identity, said)), as_json=as_json)
+    _show(_done(folder_of(state, port), lambda office: office.rotate(identity, said)), as_json=as_json)
 
 
 @app.command(epilog=REVOKE_EXAMPLE)
 def revoke(identity: KeyId, state: State = None, port: Port = USUAL_PORT, as_json: AsJson = False) -> None:
     """Refuse a key from now on."""
-    done = _done(_folder(state, port), lambda office: office.revoke(identity, {"author": whoami()}))
+    done = _done(folder_of(state, port), lambda office: office.revoke(identity, {"author": whoami()}))
     print(json.dumps(done) if as_json else f"{identity} is revoked")
-
-
-def _folder(state: Path | None, port: int) -> Path:
-    return state or state_folder(Listen("127.0.0.1", port))
 
 
 def _done(folder: Path, act: Callable[["KeyOffice"], Awaitable[Any]], *, is_first: bool = False) -> Any:

@@ -17,9 +17,8 @@ from rich.console import Console
 
 from swarmgate.cli.evidence import cell
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.listing import Listing
-from swarmgate.cli.up import state_folder
-from swarmgate.config import Config, Listen
 from swarmgate.control import link
 from swarmgate.core.errors import BadInput
 
@@ -34,7 +33,7 @@ USUAL_PORT = 8787
 def give(order: str, name: str, reason: str, place: tuple[Path | None, int], *, as_json: bool, **said: Any) -> None:
     """Give an order and print what was changed. Ends the program where nobody takes it, or it is refused."""
     state, port = place
-    folder = state or state_folder(Listen(Config.model_fields["listen"].default.host, port))
+    folder = folder_of(state, port)
     author = whoami()
     try:
         changes = asyncio.run(_asked(folder, order, {"target": name, "author": author, "reason": reason, **said}))

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swarmgate.cli.evidence import USUAL_PORT, Port, State, asking, folder_of, plain, stop
+from swarmgate.cli.evidence import USUAL_PORT, Port, State, asking, plain, stop
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import folder_of
 from swarmgate.cli.listing import Listing
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import typer
 from swarmgate import __version__
 from swarmgate.cli import configured, descriptors
 from swarmgate.cli.exits import Exit
+from swarmgate.cli.folder import state_folder
 from swarmgate.cli.itself import itself
 from swarmgate.cli.undumped import leave_no_dump
 from swarmgate.cli.unpriced import uncounted_costs
@@ -99,12 +100,6 @@ def _again(file: Path, connections: int | None, listen: Listen) -> Config:
     for name, why in itself(fresh, listen).items():
         raise FileError(str(file), [Problem(0, f"targets.{name}", why)])
     return fresh if fresh.connections else fresh.model_copy(update={"connections": connections})
-
-
-def state_folder(listen: Listen) -> Path:
-    """Where the gate of a data port keeps what it remembers, unless it is told another place."""
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
-    return home / "swarmgate" / f"{listen.host}-{listen.port}".replace(":", "_")
 
 
 def _operator_port(listen: Listen, told: int | None) -> int:
