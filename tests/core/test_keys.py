@@ -95,6 +95,26 @@ def test_llm_gateways_10_20_a_refused_key_rests_60_s_then_one_probe_then_ramps()
     assert first_picks(ring, 200_000, 1_000)["k7"] == pytest.approx(50, abs=2)
 
 
+def test_a_probe_that_answers_counts_before_it_has_ended():
+    ring = ring_of(5)
+    assert ring.observe("k0", RATE, 0, 1)
+    assert ring.candidates(60_001) == ("k0",)
+    assert ring.candidates(60_002) == ()
+    assert ring.begun("k0", 60_001, 60_100)
+    assert not ring.begun("k0", 60_001, 60_101)  # it is no probe any more
+    assert ring.candidates(60_102) == ("k0",)
+    assert not ring.observe("k0", OK, 60_001, 90_000)
+    assert ring.observe("k0", RATE, 60_001, 90_001)  # an error event later in the same stream
+    assert ring.candidates(90_002) == ()
+
+
+def test_an_answer_to_what_was_sent_before_the_refusal_brings_nothing_back():
+    ring = ring_of(5)
+    assert ring.observe("k0", RATE, 10, 20)
+    assert not ring.begun("k0", 15, 30)
+    assert ring.candidates(31) == ()
+
+
 def test_a_probe_whose_answer_never_came_is_repeated():
     ring = ring_of(1)
     ring.observe("k0", RATE, 1, 2)

@@ -28,3 +28,9 @@ def cluster(tmp_path_factory):
         one.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         at_last(lambda: b"cluster_state:ok" in one.client.execute_command("CLUSTER", "INFO"))
         yield one
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """A store that waits longer for its answers: here they come, however busy the machine."""
+    monkeypatch.setattr("swarmgate.stores.valkey.store.ANSWER_S", 5.0)

@@ -23,12 +23,6 @@ COUNTER = Limits(BudgetKind.COUNTER, burst=100_000, window_ms=86_400_000, slices
 GATES = Path(__file__).with_name("gates.py")
 
 
-@pytest.fixture
-def patient(monkeypatch):
-    """A store that waits longer for its answers: here they come, however busy the machine."""
-    monkeypatch.setattr("swarmgate.stores.valkey.store.ANSWER_S", 5.0)
-
-
 @pytest.mark.usefixtures("patient")
 def test_a_server_that_forgot_the_script_is_given_it_and_nobody_notices(own_server):
     async def main():

@@ -14,6 +14,7 @@ from swarmgate.core.reasons import Reason
 from swarmgate.stores.valkey.store import ValkeyStore
 from swarmgate.stores.valkey.wire import BadOperation
 
+pytestmark = pytest.mark.usefixtures("patient")
 COUNTER = Limits(BudgetKind.COUNTER, burst=100, window_ms=86_400_000, slices=24)
 LARGER = Limits(BudgetKind.COUNTER, burst=500, window_ms=86_400_000, slices=24, revision=2)
 SLOTS = Limits(BudgetKind.LEASES, burst=3)

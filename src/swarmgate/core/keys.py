@@ -213,12 +213,8 @@ class KeyRing:
         scope = self._scope_of[key]
         news = sent_ms > scope.decided_ms
         if outcome.ejects is _NOTHING:
-            if not (scope.probing and news and outcome.verdict is Verdict.OK):
-                return False
-            scope.probing = False
-            scope.ramp_from_ms = now_ms
-            scope.back_at_ms = 0
-        elif outcome.ejects is Ejects.KEY:
+            return scope.probing and outcome.verdict is Verdict.OK and self.begun(key, sent_ms, now_ms)
+        if outcome.ejects is Ejects.KEY:
             if key not in scope.keys:
                 return False
             scope.keys.remove(key)
@@ -231,6 +227,17 @@ class KeyRing:
             if scope.probing:
                 scope.back_at_ms = max(scope.back_at_ms, now_ms + (outcome.hint_ms or 0))
             return False
+        self._stale_at_ms = 0
+        return True
+
+    def begun(self, key: str, sent_ms: int, now_ms: int) -> bool:
+        """A key that answers takes calls: a probe need not end, as a stream does after minutes. True if its scope came back by it."""
+        scope = self._scope_of[key]
+        if not scope.probing or sent_ms <= scope.decided_ms:
+            return False
+        scope.probing = False
+        scope.ramp_from_ms = now_ms
+        scope.back_at_ms = 0
         self._stale_at_ms = 0
         return True
 

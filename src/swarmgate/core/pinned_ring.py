@@ -54,6 +54,10 @@ class PinnedRing:
         """Learn what a send came to."""
         return self._ring.observe(key, outcome, sent_ms, now_ms)
 
+    def begun(self, key: str, sent_ms: int, now_ms: int) -> bool:
+        """Hear that an answer began."""
+        return self._ring.begun(key, sent_ms, now_ms)
+
     def report(self, key: str, left: QuotaLeft, sent_ms: int, now_ms: int) -> None:
         """Hear what an answer says is left."""
         self._ring.report(key, left, sent_ms, now_ms)

@@ -159,6 +159,10 @@ class Ring(Protocol):
     def observe(self, key: str, outcome: Outcome, sent_ms: int, now_ms: int) -> bool:
         """Learn what a send came to; True if who waits for a key should ask again."""
 
+    def begun(self, key: str, sent_ms: int, now_ms: int) -> bool:
+        """The content of an answer has begun; True if somebody may go who could not before."""
+        ...
+
     def report(self, key: str, left: QuotaLeft, sent_ms: int, now_ms: int) -> None:
         """Hear what an answer says is left."""
 

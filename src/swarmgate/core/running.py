@@ -72,6 +72,9 @@ def content(call: Call, _event: Content, now_ms: int) -> Commands:
     route = _route(call)
     slots = route.first_byte if call.delivered else route.first_byte + route.ways
     call.delivered = True
+    ring = call.rungs[call.rung].ring
+    if ring.begun(route.key, call.sent_ms, now_ms):
+        call.room.keys_changed(ring)
     return (RELAY, *_free(call, slots))
 
 

@@ -67,6 +67,10 @@ class TargetRing:
             self.pause(now_ms + outcome.hint_ms)
         return changed and before is not Circuit.CLOSED
 
+    def begun(self, _key: str, _sent_ms: int, _now_ms: int) -> bool:
+        """A host is judged by how its answers end."""
+        return False
+
     def report(self, _key: str, left: QuotaLeft, sent_ms: int, _now_ms: int) -> None:
         """Hear what an answer says is left: nothing means a rest until the reset."""
         if not left.remaining and sent_ms > self._decided_ms:
