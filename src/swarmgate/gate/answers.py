@@ -130,8 +130,12 @@ def too_long(most_bytes: int, shape: Shape = OPENAI) -> Reply:
     return refusal(Reason.CALLER_TOO_LARGE, f"At most {most_bytes} bytes are taken.", shape=shape)
 
 
-def ended_said(call: Call, end: End, reason: Reason) -> Said:
-    """What is said of a call that ended without an answer of its target that can be shown."""
+def ended_said(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Said:
+    """
+    What is said of a call that ended without an answer of its target that can be shown.
+
+    Where no attempt found room at its provider, that has a status of its own, on which an SDK raises what it knows for it.
+    """
     target = call.rungs[call.rung].target
     detail = f"Target: {target}; sends: {call.attempt}; end: {end.value}."
     rest = untried(call) if end in _SENT_ENOUGH else ()
@@ -139,12 +143,14 @@ def ended_said(call: Call, end: End, reason: Reason) -> Said:
         detail = f"{detail} Rungs below it that were not tried: {len(rest)}, since a call is sent at most four times."
     if reason is Reason.POLICY_KEYS_OUT:  # where time brings one back the call is deferred, and told when
         detail = f"No time brings one back: a person must look at them, then `swarmgate resume {target} --reason WHY`. {detail}"
-    return Said(status_of(reason), reason.value, _message(reason, detail), None, trail(call), call.id)
+    is_full = reason is Reason.TARGET_CAPACITY and all(one.reason is reason for one in call.trail if one.ms >= 0)
+    status = shape.overloaded if is_full else status_of(reason)
+    return Said(status, reason.value, _message(reason, detail), None, trail(call), call.id)
 
 
 def ended(call: Call, end: End, reason: Reason, shape: Shape = OPENAI) -> Reply:
     """The same as a whole answer."""
-    reply = _reply(reason, ended_said(call, end, reason), shape)
+    reply = _reply(reason, ended_said(call, end, reason, shape), shape)
     reply.headers.extend(own_id(call))
     return reply
 

@@ -195,7 +195,7 @@ class Desk:
         reason = answer.reason or Reason.GATE_BUG
         if answer.end is End.DEFERRED and answer.denied is not None:
             return shape.event(self.deferrals.said(call, answer.denied, reason, self.exchanges.now_ms()))
-        return shape.event(answers.ended_said(call, answer.end, reason))
+        return shape.event(answers.ended_said(call, answer.end, reason, shape))
 
 
 class _Answered:

@@ -28,11 +28,12 @@ class Said(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """One form: its media type, the body of an error, and the event of an error in a stream."""
+    """One form: its media type, the body of an error, the event of an error in a stream, and the status of a provider without room."""
 
     media_type: bytes
     body: Callable[[Said], bytes]
     event: Callable[[Said], bytes]
+    overloaded: int = 503
 
 
 # https://docs.anthropic.com/en/api/errors; whatever else is below 500 is the request's fault, above it the API's.
@@ -90,7 +91,7 @@ _NAMED: Final = b"event: error\n"
 _JSON: Final = b"application/json"
 OPENAI: Final = Shape(_JSON, _bytes_of(_openai), _event_of(b"", _openai))
 RESPONSES: Final = Shape(_JSON, _bytes_of(_openai), _event_of(_NAMED, _responses))
-ANTHROPIC: Final = Shape(_JSON, _bytes_of(_anthropic), _event_of(_NAMED, _anthropic))
+ANTHROPIC: Final = Shape(_JSON, _bytes_of(_anthropic), _event_of(_NAMED, _anthropic), overloaded=529)
 PROBLEM: Final = Shape(b"application/problem+json", _bytes_of(_problem), _event_of(_NAMED, _problem))
 
 
