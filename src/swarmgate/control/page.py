@@ -16,6 +16,7 @@ from swarmgate.control.bands import Spell
 from swarmgate.control.courses import Course, courses
 from swarmgate.control.post_mortem import PostMortem
 from swarmgate.control.tally import Ruling
+from swarmgate.core.duration import shown_duration
 
 _STYLE: Final = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}"
@@ -31,15 +32,6 @@ _INSTANT: Final = re.compile(r"[\d-]{10}T[\d:]{8}")
 def shown_instant(at_ms: int) -> str:
     """An instant as people read it and as `--from` takes it, in UTC."""
     return datetime.fromtimestamp(at_ms / _MS, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def shown_duration(ms: int) -> str:
-    """How long, in the unit that leaves few digits."""
-    seconds = max(0, ms) / _MS
-    for unit, length in (("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:,.1f} s"
 
 
 def shown_money(micro: int | None) -> str:

@@ -24,6 +24,9 @@ _UNITS_NS: Final = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600 * SECOND_NS),
     **dict.fromkeys(("d", "day", "days"), 86_400 * SECOND_NS),
 }
+_HOURS: Final = ("h", 3_600_000)
+_MINUTES: Final = ("min", 60_000)
+_SECONDS: Final = ("s", 1_000)
 NUMBER: Final = r"[0-9]{1,15}(?:\.[0-9]{1,18})?"
 _UNIT: Final = "|".join(sorted(_UNITS_NS, key=len, reverse=True))
 _TERM: Final = rf"{NUMBER} ?(?:{_UNIT})(?![a-z])"
@@ -50,6 +53,14 @@ def duration_ms(text: str) -> int | None:
     if not _WHOLE.fullmatch(text):
         return None
     return ceil_ms(sum([scale_ns(number, _UNITS_NS[unit.lower()]) for number, unit in _PARTS.findall(text)]))
+
+
+def shown_duration(ms: int, *, up: bool = False) -> str:
+    """How long, in the unit that leaves few digits; rounded `up` for who is not to come too early."""
+    ms = max(0, ms)
+    unit, length_ms = _HOURS if ms >= 2 * _HOURS[1] else _MINUTES if ms >= 2 * _MINUTES[1] else _SECONDS
+    tenths = -(-10 * ms // length_ms) if up else round(10 * ms / length_ms)
+    return f"{tenths / 10:,.1f} {unit}"
 
 
 def parse_duration_ms(text: str, field: str = "duration") -> int:

@@ -8,9 +8,11 @@ nobody else's. Limits are told as their owner published them; what they compile 
 from math import gcd
 from typing import Final, NamedTuple
 
+from swarmgate.config.quota import Quota
 from swarmgate.core.answers import Blocker, BlockKind, Denied
 from swarmgate.core.backoff import jitter
-from swarmgate.core.compiler import Published
+from swarmgate.core.compiler import Published, Unit
+from swarmgate.core.duration import shown_duration
 from swarmgate.core.lesson import RATE
 from swarmgate.core.limits import EXACT
 from swarmgate.core.reasons import SENTENCES, Reason
@@ -26,6 +28,7 @@ STATUS: Final = 429
 SDK_WAITS_MS: Final = 20_000  # longer, and an SDK that sleeps as told looks dead to whoever waits for it
 SDK_REPEATS: Final = 2
 FEWEST_SPREAD_MS: Final = 250
+MOST_SPREAD_MS: Final = 30_000  # a day's budget is not waited for by hours more
 UNKNOWN_MS: Final = 2_000  # until a repeat where nobody knows when: paced, and well inside the life of a ticket
 MOST_NAMES: Final = 3  # in a message; the body has them all
 
@@ -89,7 +92,7 @@ class Deferrals:
                 if index > call.rung and may_serve(index, call)
             ],
         }
-        message = f"{SENTENCES[reason]}{_blocked_by(denied)} Come back in {-(-again_ms // 100) / 10:g} s."
+        message = f"{SENTENCES[reason]}{_blocked_by(denied)} Come back in {shown_duration(again_ms, up=True)}."
         return Said(STATUS, reason.value, message, None, {"deferral": detail, **trail(call)}, call.id)
 
     def _blocking(self, blocker: Blocker) -> dict[str, object]:
@@ -132,7 +135,8 @@ def _until(blocker: Blocker, denied: Denied, wait_ms: int) -> int:
 def _waits(call: Call, denied: Denied) -> _Waits:
     least_ms = UNKNOWN_MS if denied.certain_ms >= EXACT else 0
     wait_ms = max(least_ms, denied.not_before_ms - denied.now_ms)
-    return _Waits(wait_ms, wait_ms + (jitter(call.id, 0) * max(FEWEST_SPREAD_MS, wait_ms // 5) >> 32))
+    spread_ms = min(MOST_SPREAD_MS, max(FEWEST_SPREAD_MS, wait_ms // 5))
+    return _Waits(wait_ms, wait_ms + (jitter(call.id, 0) * spread_ms >> 32))
 
 
 def _blocked_by(denied: Denied) -> str:
@@ -146,5 +150,7 @@ def _policy(published: Published | None) -> str | None:
     """The limit in words, as it is written in a configuration."""
     if published is None:
         return None
+    if published.unit is Unit.MICRO:  # in dollars
+        return str(Quota(published.amount, published.unit, published.window_ms))
     window = f" per {published.window_ms / 1_000:g}s" if published.window_ms else ""
     return f"{published.amount} {published.unit}{window}"
